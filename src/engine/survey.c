@@ -147,23 +147,41 @@ struct mw_error *mw_survey_refresh(struct mw_survey *survey, pid_t tid, size_t *
 	return err ? err : mw_modules_refresh(survey->modules, tid, &maps, added, removed);
 }
 
-static bool see_exception(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct mw_code_range *found = context;
+struct search {
+	struct mw_named_function *named;
+	size_t count;
+};
 
-	if (symbol->function && strcmp(symbol->name, "__cxa_allocate_exception") == 0)
-		*found = (struct mw_code_range){symbol->vaddr, symbol->vaddr + symbol->size};
+static bool see(void *context, const struct mw_elf_symbol *symbol)
+{
+	const struct search *search = context;
+
+	if (!symbol->function || symbol->ifunc)
+		return true;
+	MW_EACH_MUTABLE(named, search->named, search->count)
+		if (strcmp(symbol->name, named->name) == 0) {
+			named->vaddr = symbol->vaddr;
+			named->size = symbol->size;
+		}
 	return true;
+}
+
+struct mw_error *mw_survey_find_named(struct mw_elf *elf, struct mw_named_function *named, size_t count)
+{
+	struct search search = {.named = named, .count = count};
+
+	return mw_elf_each_symbol(elf, see, &search);
 }
 
 static struct mw_error *find_exceptions(struct mw_survey *survey, const struct mw_module *module)
 {
-	struct mw_code_range found = {0, 0};
+	struct mw_named_function found = {.name = "__cxa_allocate_exception"};
+	mw_addr start;
 
-	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, see_exception, &found)));
-	if (found.end > found.start && survey->exception_count < MW_SURVEY_RUNTIMES)
-		survey->exceptions[survey->exception_count++] =
-			(struct mw_code_range){found.start + module->bias, found.end + module->bias};
+	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, &found, 1)));
+	start = found.vaddr + module->bias;
+	if (found.size > 0 && survey->exception_count < MW_SURVEY_RUNTIMES)
+		survey->exceptions[survey->exception_count++] = (struct mw_code_range){start, start + found.size};
 	return NULL;
 }
 

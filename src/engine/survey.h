@@ -68,6 +68,15 @@ struct mw_survey {
 	size_t exception_count;
 };
 
+/* A function that is looked for by its name, and where that is; vaddr 0: there is none. */
+struct mw_named_function {
+	const char *name;
+	uint64_t vaddr, size;
+};
+
+/* Find these in a file. Errors: MEMORY; those of reading its symbols. */
+struct mw_error *mw_survey_find_named(struct mw_elf *elf, struct mw_named_function *named, size_t count) MW_MUST_CHECK;
+
 /* Errors: MEMORY. */
 struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid, bool track_heap,
 				bool track_vm) MW_MUST_CHECK;

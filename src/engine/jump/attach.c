@@ -206,6 +206,75 @@ static void emit_unwinder(struct jump_process *process)
 	mw_unwinder_libunwind_pass_over(process->inner, &code);
 }
 
+#define CONTROL_BLOCK 4096u /* how much of a thread's control block is looked through for its id */
+
+/* What a thread's control block holds, and what id it should. */
+struct candidate {
+	uint8_t bytes[CONTROL_BLOCK];
+	size_t size;
+	uint32_t id;
+};
+
+static bool read_block(const struct mw_quiet_thread *thread, struct candidate *out)
+{
+	struct mw_tracee_regs regs;
+	struct mw_status status;
+
+	if (!jump_regs_of(thread, &regs) || !regs.general.thread_pointer ||
+	    !mw_error_none(mw_status_read(thread->tid, &status)))
+		return false;
+	out->id = (uint32_t)status.ns_pid;
+	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
+	out->size = mw_touched_peek(thread->tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
+	return out->size > 0;
+}
+
+static bool holds(const struct candidate *block, size_t offset)
+{
+	uint32_t word;
+
+	if (offset + sizeof(word) > block->size)
+		return false;
+	memcpy(&word, block->bytes + offset, sizeof(word));
+	return word == block->id;
+}
+
+/* Where C libraries are known to have it, to choose by where there is only one thread to look at. */
+static const uint32_t usual[] = {0x2d0 /* glibc */, 0x30 /* musl */, 0x38 /* musl before 1.2 */};
+
+#define USUAL (sizeof(usual) / sizeof(usual[0]))
+
+/* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
+static struct mw_error *find_tid_offset(struct jump_process *process)
+{
+	bool possible[CONTROL_BLOCK / sizeof(uint32_t)];
+	MW_FREE struct candidate *block = malloc(sizeof(*block));
+	size_t looked = 0;
+
+	if (!block)
+		return mw_error_nomem();
+	memset(possible, 1, sizeof(possible));
+	for (size_t i = 0; i < process->quiesce.count && looked < 64; i++) {
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+
+		if (thread->sharing || !read_block(thread, block))
+			continue;
+		looked++;
+		for (size_t j = 0; j < sizeof(possible); j++)
+			possible[j] &= holds(block, j * sizeof(uint32_t));
+	}
+	for (size_t i = 0; looked && i < USUAL + sizeof(possible); i++) {
+		uint32_t at = i < USUAL ? usual[i] : (uint32_t)((i - USUAL) * sizeof(uint32_t));
+
+		if (possible[at / sizeof(uint32_t)]) {
+			process->recorder.context.tid_offset = at;
+			return NULL;
+		}
+	}
+	return MW_REFUSE("--engine trap can watch it",
+			 "where the C library of process %d keeps thread ids is not known", process->pid);
+}
+
 static struct mw_error *put_in_code(struct jump_process *process, const struct mw_maps *maps, uint64_t rows_bytes)
 {
 	struct mw_inject inject;
@@ -217,7 +286,7 @@ static struct mw_error *put_in_code(struct jump_process *process, const struct m
 	if (mw_shared_memory_locks(tid))
 		calls |= MW_CALLS_LOCKED;
 	MW_TRY(pick_injector(process, calls, maps, &tid));
-	MW_TRY(jump_find_tid_offset(process));
+	MW_TRY(find_tid_offset(process));
 	jump_note_stacks(process, maps);
 	MW_TRY(mw_fault("attach.inject"));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
@@ -370,33 +439,19 @@ struct mw_error *jump_begin_window(struct jump_process *process)
 	return let_go(process);
 }
 
-struct loader {
-	mw_addr vaddr;
-	bool is_libc; /* a loader that is nothing else starts no threads */
-};
-
-static bool see_loader(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct loader *loader = context;
-
-	if (symbol->function && strcmp(symbol->name, "_dl_debug_state") == 0)
-		loader->vaddr = symbol->vaddr;
-	loader->is_libc |= symbol->function && strcmp(symbol->name, "pthread_create") == 0;
-	return true;
-}
-
 static void find_loader(struct jump_process *process)
 {
 	const struct mw_module *module;
 
 	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
-		struct loader loader = {0};
+		struct mw_named_function named[] = {{"_dl_debug_state", 0, 0}, {"pthread_create", 0, 0}};
 
-		mw_error_destroy(mw_elf_each_symbol(module->elf, see_loader, &loader));
-		if (!loader.vaddr)
+		mw_error_destroy(mw_survey_find_named(module->elf, named, 2));
+		if (!named[0].vaddr)
 			continue;
-		process->launch.loader = loader.vaddr + module->bias;
-		process->launch.tells = loader.is_libc ? 1 : 2;
+		process->launch.loader = named[0].vaddr + module->bias;
+		/* A loader that is nothing else starts no threads. */
+		process->launch.tells = named[1].vaddr ? 1 : 2;
 		return;
 	}
 	process->launch.loader = 0;

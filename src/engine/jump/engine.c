@@ -117,32 +117,25 @@ static bool clock_usable(const char **why)
 	MW_FREE char *cpuinfo = NULL;
 	MW_FREE char *sources = NULL;
 	size_t size;
-	bool usable = false;
-	struct mw_error *err = mw_proc_file_read(&cpuinfo, &size, "/proc/cpuinfo");
 
-	if (!err)
-		err = mw_proc_file_read(&sources, &size, SOURCES);
-	if (err)
-		*why = cpuinfo ? "cannot read which clock sources the kernel trusts (" SOURCES ")"
-			       : "cannot read /proc/cpuinfo";
-	else
-		usable = jump_clock_judge(cpuinfo, sources, why);
-	mw_error_destroy(err);
-	return usable;
+	*why = "cannot read /proc/cpuinfo";
+	if (!mw_error_none(mw_proc_file_read(&cpuinfo, &size, "/proc/cpuinfo")))
+		return false;
+	*why = "cannot read which clock sources the kernel trusts (" SOURCES ")";
+	return mw_error_none(mw_proc_file_read(&sources, &size, SOURCES)) && jump_clock_judge(cpuinfo, sources, why);
 }
 
 /* Can the engine be used on this machine, with these options? UNSUPPORTED with the reason. */
 static struct mw_error *machine_check(const struct jump_engine *engine)
 {
 	const char *why;
-	struct mw_error *err = NULL;
 
 	if (!clock_usable(&why))
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used here: %s", why);
-	else if (engine->options.depth > JUMP_MAX_DEPTH)
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine keeps stacks of at most %d frames",
-				      JUMP_MAX_DEPTH);
-	return err ? mw_error_hint(err, "--engine trap needs none of that") : NULL;
+		return MW_REFUSE("--engine trap needs none of that", "the jump engine can't be used here: %s", why);
+	if (engine->options.depth > JUMP_MAX_DEPTH)
+		return MW_REFUSE("--engine trap needs none of that",
+				 "the jump engine keeps stacks of at most %d frames", JUMP_MAX_DEPTH);
+	return NULL;
 }
 
 static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
@@ -225,6 +218,7 @@ static struct mw_error *jump_start(struct mw_engine *base, pid_t pid)
  */
 
 #define CATCH_UP_NS UINT64_C(50000000) /* for what was recorded before */
+#define SAMPLE_NS   UINT64_C(1000000000)
 
 /*
  * Is the thread in a system call? Then it is not the one that waits in the recorder: a vfork or posix_spawn child does,
@@ -232,19 +226,24 @@ static struct mw_error *jump_start(struct mw_engine *base, pid_t pid)
  */
 static bool in_system_call(const struct jump_process *process, pid_t tid)
 {
-	char *text = NULL, *end;
+	MW_FREE char *text = NULL;
 	size_t size = 0;
-	bool is;
-	/* "running", "-1 SP PC" of a thread that was interrupted elsewhere, or a call's number and arguments */
-	struct mw_error *err = mw_proc_file_read(&text, &size, "/proc/%d/task/%d/syscall", (int)process->pid, (int)tid);
+	char *end;
 
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
-	is = strtol(text, &end, 10) >= 0 && end != text;
-	free(text);
-	return is;
+	/* "running", "-1 SP PC" of a thread that was interrupted elsewhere, or a call's number and arguments */
+	return mw_error_none(mw_proc_file_read(&text, &size, "/proc/%d/task/%d/syscall", process->pid, tid)) &&
+	       strtol(text, &end, 10) >= 0 && end != text;
+}
+
+static void take_sample(struct jump_process *process, bool last)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+	uint64_t now = jump_now(process);
+
+	if (!options->sample || (!last && now - process->last.sample_ns < SAMPLE_NS))
+		return;
+	process->last.sample_ns = now;
+	options->sample(options->sample_context, process->pid, mw_live_thread(process->pid), now, last);
 }
 
 static struct mw_error *catch_up(struct jump_process *process)
@@ -257,8 +256,7 @@ static struct mw_error *catch_up(struct jump_process *process)
 	return NULL;
 }
 
-static struct mw_error *jump_serve_exits(struct jump_process *process,
-					 void (*look)(struct jump_process *process, bool last))
+static struct mw_error *serve_exits(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	uint64_t exits = __atomic_load_n(&control->exits, __ATOMIC_ACQUIRE);
@@ -272,14 +270,13 @@ static struct mw_error *jump_serve_exits(struct jump_process *process,
 		process->exiting = true;
 		err = catch_up(process);
 		if (!err)
-			look(process, true);
+			take_sample(process, true);
 	}
 	__atomic_store_n(&control->exits_served, number, __ATOMIC_RELEASE);
 	return err;
 }
 
 #define MS          UINT64_C(1000000)
-#define SAMPLE_NS   (1000 * MS)
 #define ALIVE_NS    (10 * MS)
 #define TIDY_NS     (50 * MS)
 #define NAMES_NS    (1000 * MS)
@@ -288,17 +285,6 @@ static struct mw_error *jump_serve_exits(struct jump_process *process,
 #define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
 #define LONG_NS     (6 * MS)
 #define IDLE_ROUNDS 64
-
-static void take_sample(struct jump_process *process, bool last)
-{
-	const struct mw_engine_options *options = &process->engine->options;
-	uint64_t now = jump_now(process);
-
-	if (!options->sample || (!last && now - process->last.sample_ns < SAMPLE_NS))
-		return;
-	process->last.sample_ns = now;
-	options->sample(options->sample_context, process->pid, mw_live_thread(process->pid), now, last);
-}
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
 static bool became_another(const struct jump_process *process)
@@ -381,7 +367,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	}
 	if (due(&process->last.name_ns, now, NAMES_NS))
 		MW_TRY(jump_drain_rename(process->drain));
-	MW_TRY(jump_serve_exits(process, take_sample));
+	MW_TRY(serve_exits(process));
 	take_sample(process, false);
 	if (due(&process->last.alive_ns, now, ALIVE_NS))
 		MW_TRY(look_alive(process));
@@ -662,9 +648,9 @@ static struct mw_error *examine(struct jump_process *process, struct mw_jump_exa
 	if (!out->refused)
 		return mw_error_nomem();
 	out->count = process->survey.hooks.count;
-	for (size_t i = 0; i < process->patches.count; i++)
-		if (process->patches.items[i].hook != JUMP_NO_HOOK)
-			out->refused[process->patches.items[i].hook] = process->patches.items[i].detour.why;
+	MW_EACH(patch, process->patches.items, process->patches.count)
+		if (patch->hook != JUMP_NO_HOOK)
+			out->refused[patch->hook] = patch->detour.why;
 	return NULL;
 }
 

@@ -368,8 +368,6 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
 /* Unmap what is shared. */
 void jump_memory_close(struct jump_process *process);
-/* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
-struct mw_error *jump_find_tid_offset(struct jump_process *process) MW_MUST_CHECK;
 /* Turn recording on and off. `tid` is any live thread. */
 struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value) MW_MUST_CHECK;
 /* The recorder holds memwatch for gone where its heart stops. */

@@ -34,7 +34,6 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-#define CONTROL_BLOCK 4096u /* how much of a thread's control block is looked through for its id */
 
 #ifndef HWCAP2_FSGSBASE
 #define HWCAP2_FSGSBASE 2
@@ -220,72 +219,6 @@ static void context_hook(struct jump_process *process, const struct jump_patch *
 		hook->flags = (uint8_t)((heap ? MW_STUB_IS_HEAP : 0) | (found->glibc ? MW_STUB_GLIBC : 0) |
 					((heap ? options->track_heap : options->track_vm) ? 0 : MW_STUB_UNTRACKED));
 	}
-}
-
-/* What a thread's control block holds, and what id it should. */
-struct candidate {
-	uint8_t bytes[CONTROL_BLOCK];
-	size_t size;
-	uint32_t id;
-};
-
-static bool read_block(const struct mw_quiet_thread *thread, struct candidate *out)
-{
-	struct mw_tracee_regs regs;
-	struct mw_status status;
-
-	if (!jump_regs_of(thread, &regs) || !regs.general.thread_pointer ||
-	    !mw_error_none(mw_status_read(thread->tid, &status)))
-		return false;
-	out->id = (uint32_t)status.ns_pid;
-	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
-	out->size = mw_touched_peek(thread->tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
-	return out->size > 0;
-}
-
-static bool holds(const struct candidate *block, size_t offset)
-{
-	uint32_t word;
-
-	if (offset + sizeof(word) > block->size)
-		return false;
-	memcpy(&word, block->bytes + offset, sizeof(word));
-	return word == block->id;
-}
-
-/* Where C libraries are known to have it, to choose by where there is only one thread to look at. */
-static const uint32_t usual[] = {0x2d0 /* glibc */, 0x30 /* musl */, 0x38 /* musl before 1.2 */};
-
-#define USUAL (sizeof(usual) / sizeof(usual[0]))
-
-struct mw_error *jump_find_tid_offset(struct jump_process *process)
-{
-	bool possible[CONTROL_BLOCK / sizeof(uint32_t)];
-	MW_FREE struct candidate *block = malloc(sizeof(*block));
-	size_t looked = 0;
-
-	if (!block)
-		return mw_error_nomem();
-	memset(possible, 1, sizeof(possible));
-	for (size_t i = 0; i < process->quiesce.count && looked < 64; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
-
-		if (thread->sharing || !read_block(thread, block))
-			continue;
-		looked++;
-		for (size_t j = 0; j < sizeof(possible); j++)
-			possible[j] &= holds(block, j * sizeof(uint32_t));
-	}
-	for (size_t i = 0; looked && i < USUAL + sizeof(possible); i++) {
-		uint32_t at = i < USUAL ? usual[i] : (uint32_t)((i - USUAL) * sizeof(uint32_t));
-
-		if (possible[at / sizeof(uint32_t)]) {
-			process->recorder.context.tid_offset = at;
-			return NULL;
-		}
-	}
-	return MW_REFUSE("--engine trap can watch it",
-			 "where the C library of process %d keeps thread ids is not known", process->pid);
 }
 
 struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value)

@@ -14,44 +14,22 @@
 
 #define AROUND (256u << 10) /* code on either side of a function that is looked through for branches into it */
 
-/* Functions that are detoured for what they say, not for memory. */
+/* Functions that are detoured for what they say, not for memory; … and such as tell of a module's unwinder. */
+enum { FIND_FDE = 1, HELPERS = 5, RAISES = HELPERS, STEP, OWN_STEP, NAMES };
+
 static const struct {
 	const char *symbol;
 	uint8_t role;
-} helpers[] = {
+} helpers[NAMES] = {
 	{"_dl_debug_state", MW_STUB_LOADER},
-	{"_Unwind_Find_FDE", MW_STUB_UNWINDER},
+	[FIND_FDE] = {"_Unwind_Find_FDE", MW_STUB_UNWINDER},
 	{"execve", MW_STUB_EXEC},
 	{"_exit", MW_STUB_EXIT}, /* exit() ends there, after what atexit() was reported */
 	{"_Exit", MW_STUB_EXIT}, /* musl's _exit() and exit() call it, or go on there */
+	[RAISES] = {"_Unwind_RaiseException", 0},
+	[STEP] = {"unw_step", 0}, /* an unwinder that asks nobody for frame descriptions */
+	[OWN_STEP] = {"__unw_step", 0},
 };
-
-#define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
-
-/* What a module's symbols say of it. */
-struct found {
-	struct {
-		uint64_t vaddr, size;
-	} helper[HELPERS];
-	bool raises;       /* defines _Unwind_RaiseException */
-	bool own_unwinder; /* … as an unwinder that asks nobody for frame descriptions */
-};
-
-static bool see(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct found *found = context;
-
-	if (!symbol->function || symbol->ifunc)
-		return true;
-	for (size_t i = 0; i < HELPERS; i++)
-		if (strcmp(symbol->name, helpers[i].symbol) == 0) {
-			found->helper[i].vaddr = symbol->vaddr;
-			found->helper[i].size = symbol->size;
-		}
-	found->raises |= strcmp(symbol->name, "_Unwind_RaiseException") == 0;
-	found->own_unwinder |= strcmp(symbol->name, "unw_step") == 0 || strcmp(symbol->name, "__unw_step") == 0;
-	return true;
-}
 
 /* The file's bytes around a function, and the address of the first. */
 static const uint8_t *code_around(const struct mw_module *module, mw_addr addr, uint64_t size, mw_addr *base,
@@ -143,10 +121,12 @@ static struct mw_error *plan_hooks(struct jump_process *process, pid_t tid)
 
 static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid, const struct mw_module *module)
 {
-	struct found found = {.raises = false};
+	struct mw_named_function found[NAMES] = {{NULL, 0, 0}};
 
-	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, see, &found)));
-	if (found.raises && (found.own_unwinder || !found.helper[1].vaddr))
+	for (size_t i = 0; i < NAMES; i++)
+		found[i].name = helpers[i].symbol;
+	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, found, NAMES)));
+	if (found[RAISES].vaddr && (found[STEP].vaddr || found[OWN_STEP].vaddr || !found[FIND_FDE].vaddr))
 		process->patches.odd_unwinder = module->path;
 	for (size_t i = 0; i < HELPERS; i++) {
 		const struct jump_patch patch = {.number = process->patches.next_helper - 1,
@@ -154,11 +134,11 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 						 .role = helpers[i].role,
 						 .module = module->number,
 						 .function = helpers[i].symbol,
-						 .addr = found.helper[i].vaddr + module->bias,
-						 .size = found.helper[i].size};
+						 .addr = found[i].vaddr + module->bias,
+						 .size = found[i].size};
 
 		/* A program's own function of such a name may mean anything. */
-		if (!found.helper[i].vaddr || is_planned(process, patch.addr) ||
+		if (!found[i].vaddr || is_planned(process, patch.addr) ||
 		    (helpers[i].role != MW_STUB_UNWINDER &&
 		     process->survey.module_class[module->number] != MW_MODULE_RUNTIME))
 			continue;

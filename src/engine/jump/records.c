@@ -303,6 +303,8 @@ static void walk(struct jump_drain *drain, size_t size, uint32_t *count, enum mw
 	uint64_t begin = jump_clock_tick();
 	struct mw_ring_slow slow;
 
+	*count = 0;
+	*cut = MW_STACK_BROKEN;
 	if (drain->last_round && drain->walked > drain->last_limit) {
 		drain->stats.lost_stacks++;
 		return;
@@ -322,8 +324,8 @@ static struct mw_error *stack_by_walk(struct jump_drain *drain, struct jump_read
 {
 	bool for_comparison = mw_ring_flags_of(mark) & MW_RING_COMPARE;
 	struct jump_compared_stack *kept = reader->compared;
-	enum mw_stack_cut cut = MW_STACK_BROKEN;
-	uint32_t count = 0;
+	enum mw_stack_cut cut;
+	uint32_t count;
 
 	if (for_comparison && (!kept || !kept->waiting || kept->id != id))
 		return NULL;
@@ -344,13 +346,10 @@ static struct mw_error *emit_early(struct jump_drain *drain, const struct jump_r
 	bool good;
 
 	copy_payload(drain, reader, unit + 1, units - 1);
-	if (mw_ring_type_of(record->mark) == MW_RING_STACK) {
+	if (mw_ring_type_of(record->mark) == MW_RING_STACK)
 		read_frames(drain, &count, &cut);
-	} else {
-		cut = MW_STACK_BROKEN;
-		count = 0;
+	else
 		walk(drain, record->size, &count, &cut);
-	}
 	return intern(drain, record->mark, (uint32_t)record->addr, count, cut, &good);
 }
 

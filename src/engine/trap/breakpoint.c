@@ -216,9 +216,7 @@ struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
 static struct mw_error *find_cave(struct trap_process *process, uint32_t number, struct trap_cave **out)
 {
 	const struct mw_module *module = mw_modules_get(process->survey.modules, number);
-	const struct mw_elf_segment *segments;
 	struct trap_cave *caves;
-	size_t count;
 
 	for (size_t i = 0; i < process->planted.cave_count; i++) {
 		*out = &process->planted.caves[i];
@@ -231,15 +229,11 @@ static struct mw_error *find_cave(struct trap_process *process, uint32_t number,
 	process->planted.caves = caves;
 	*out = &caves[process->planted.cave_count++];
 	**out = (struct trap_cave){.module = number};
-	segments = module->elf->segments;
-	count = module->elf->segment_count;
-	for (size_t i = 0; i < count; i++) {
-		mw_addr used = segments[i].vaddr + module->bias;
-		mw_addr end;
+	MW_EACH(segment, module->elf->segments, module->elf->segment_count) {
+		mw_addr used = segment->vaddr + module->bias + segment->memory_size, end;
 
-		if (!segments[i].exec || segments[i].write || segments[i].file_size < segments[i].memory_size)
+		if (!segment->exec || segment->write || segment->file_size < segment->memory_size)
 			continue;
-		used += segments[i].memory_size;
 		used = (used + MW_OOL_MAX - 1) & ~(mw_addr)(MW_OOL_MAX - 1);
 		end = (used + PAGE - 1) & ~(mw_addr)(PAGE - 1);
 		if (end - used > (*out)->end - (*out)->next) {
@@ -354,47 +348,6 @@ struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid, s
 	MW_TRY(mw_journal_restore(&process->journal, tid, breakpoint->patch));
 	breakpoint->standing = false;
 	return NULL;
-}
-
-static bool emulate(struct trap_hit *hit)
-{
-	const struct mw_arch *arch = hit->process->arch;
-	const struct mw_insn_plan *plan = &hit->breakpoint->plan;
-	struct mw_regs regs = hit->regs.general;
-	uint64_t word = 0;
-	size_t size = plan->memory == MW_MEMORY_DATA ? plan->width : sizeof(word);
-
-	if (plan->memory == MW_MEMORY_POP || plan->memory == MW_MEMORY_LOAD || plan->memory == MW_MEMORY_DATA)
-		if (mw_remote_read(hit->thread->tid, arch->memory_address(plan, &regs), &word, size) != size)
-			return false;
-	arch->emulate(plan, &regs, &word);
-	if (plan->memory == MW_MEMORY_PUSH && !trap_write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))
-		return false;
-	hit->regs.general = regs;
-	return true;
-}
-
-struct mw_error *trap_breakpoint_pass(struct trap_hit *hit)
-{
-	struct trap_breakpoint *breakpoint = hit->breakpoint;
-
-	if (breakpoint->slot) {
-		hit->regs.general.pc = breakpoint->slot;
-		return NULL;
-	}
-	if (breakpoint->standing && emulate(hit))
-		return NULL;
-	/*
-	 * Its memory can't be had: the instruction faults, or makes the kernel grow the stack. Only the processor can
-	 * do that right, in place. What this breakpoint would have caught from now on is lost, and counted.
-	 */
-	hit->regs.general.pc = breakpoint->addr;
-	if (!breakpoint->standing)
-		return NULL;
-	if (breakpoint->hook != TRAP_NO_HOOK)
-		hit->process->stats.lost_events++;
-	breakpoint->exchange = true;
-	return trap_breakpoint_lift(hit->process, hit->thread->tid, breakpoint);
 }
 
 struct mw_error *trap_leave_slot(struct trap_thread *thread)

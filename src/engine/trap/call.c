@@ -21,7 +21,7 @@ static uint64_t time_of(const struct trap_process *process, enum mw_event_type t
 {
 	const struct trap_engine *engine = process->engine;
 	uint64_t now = trap_now(process);
-	uint64_t end = process->window.length_ns ? process->window.length_ns : engine->options.duration_ns;
+	uint64_t end = trap_window_length(process);
 
 	return type == MW_EVENT_FREE && end && now > end && engine->stop_ns <= process->closed_ns ? end : now;
 }
@@ -365,11 +365,10 @@ static bool awaited(const struct trap_process *process, const struct trap_breakp
 {
 	const struct trap_thread *thread;
 
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
-		for (size_t j = 0; j < thread->call_count; j++)
-			if (thread->calls[j].ret == site->addr && !thread->calls[j].exchanged)
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		MW_EACH(call, thread->calls, thread->call_count)
+			if (call->ret == site->addr && !call->exchanged)
 				return true;
-	}
 	return false;
 }
 
@@ -378,17 +377,15 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 	struct trap_breakpoint *site = hit->breakpoint;
 
 	site->strays++;
-	/* Allocations are not waited for any more. */
-	if (hit->engine->settling && site->hook == TRAP_NO_HOOK && !awaited(hit->process, site)) {
-		site->site = false;
-		return trap_breakpoint_lift(hit->process, hit->thread->tid, site);
-	}
-	if (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR || site->may_throw ||
-	    site->hook != TRAP_NO_HOOK || !hit->process->planted.trampoline || hit->process->shadow_stack ||
-	    awaited(hit->process, site))
+	/* While windows settle, allocations are not waited for any more. */
+	if (!hit->engine->settling &&
+	    (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR || site->may_throw ||
+	     !hit->process->planted.trampoline || hit->process->shadow_stack))
+		return NULL;
+	if (site->hook != TRAP_NO_HOOK || awaited(hit->process, site))
 		return NULL;
 	site->site = false;
-	site->exchange = true;
+	site->exchange |= !hit->engine->settling;
 	return trap_breakpoint_lift(hit->process, hit->thread->tid, site);
 }
 
@@ -463,10 +460,9 @@ static bool called_by_allocator_itself(const struct trap_hit *hit)
 	if (process->survey.internal.count == 0 || hit->hook->module != process->survey.internal.module)
 		return false;
 	vaddr = hit->ret - mw_modules_get(process->survey.modules, process->survey.internal.module)->bias;
-	for (size_t i = 0; i < process->survey.internal.count; i++) {
-		if (vaddr > process->survey.internal.items[i].start && vaddr <= process->survey.internal.items[i].end)
+	MW_EACH(range, process->survey.internal.items, process->survey.internal.count)
+		if (vaddr > range->start && vaddr <= range->end)
 			return true;
-	}
 	return false;
 }
 
@@ -604,9 +600,8 @@ static bool allocates_exception(struct trap_hit *hit)
 		return false;
 	hit_walk(hit);
 	for (uint32_t i = 0; i < hit->frame_count && i < EXCEPTION_FRAMES; i++)
-		for (size_t j = 0; j < process->survey.exception_count; j++)
-			if (frames[i].pc - 1 >= process->survey.exceptions[j].start &&
-			    frames[i].pc - 1 < process->survey.exceptions[j].end)
+		MW_EACH(range, process->survey.exceptions, process->survey.exception_count)
+			if (frames[i].pc - 1 >= range->start && frames[i].pc - 1 < range->end)
 				return true;
 	return false;
 }

@@ -12,22 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* When the window ends, CLOCK_MONOTONIC; UINT64_MAX: not known yet. */
-static uint64_t window_end(const struct trap_process *process)
-{
-	uint64_t length = process->window.length_ns ? process->window.length_ns : process->engine->options.duration_ns;
-
-	return length ? process->start_ns + length : UINT64_MAX;
-}
-
 /* The process, or a thread of it, was stopped for us, inside its window: for stats.stood_ns alone, and a stop at an
  * event. */
 static void stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
 {
-	uint64_t last_ns = window_end(process);
+	uint64_t length = trap_window_length(process);
 
-	if (end_ns > last_ns)
-		end_ns = last_ns;
+	if (length && end_ns > process->start_ns + length)
+		end_ns = process->start_ns + length;
 	/* Threads that stand at once are served one after the other: no time counts twice. */
 	if (begin_ns < process->standstill.until_ns)
 		begin_ns = process->standstill.until_ns;
@@ -376,6 +368,48 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 	return NULL;
 }
 
+static bool emulate(struct trap_hit *hit)
+{
+	const struct mw_arch *arch = hit->process->arch;
+	const struct mw_insn_plan *plan = &hit->breakpoint->plan;
+	struct mw_regs regs = hit->regs.general;
+	uint64_t word = 0;
+	size_t size = plan->memory == MW_MEMORY_DATA ? plan->width : sizeof(word);
+
+	if (plan->memory == MW_MEMORY_POP || plan->memory == MW_MEMORY_LOAD || plan->memory == MW_MEMORY_DATA)
+		if (mw_remote_read(hit->thread->tid, arch->memory_address(plan, &regs), &word, size) != size)
+			return false;
+	arch->emulate(plan, &regs, &word);
+	if (plan->memory == MW_MEMORY_PUSH && !trap_write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))
+		return false;
+	hit->regs.general = regs;
+	return true;
+}
+
+/* Carry out the displaced instruction: sets the registers (not written yet) to go on. */
+static struct mw_error *carry_out(struct trap_hit *hit)
+{
+	struct trap_breakpoint *breakpoint = hit->breakpoint;
+
+	if (breakpoint->slot) {
+		hit->regs.general.pc = breakpoint->slot;
+		return NULL;
+	}
+	if (breakpoint->standing && emulate(hit))
+		return NULL;
+	/*
+	 * Its memory can't be had: the instruction faults, or makes the kernel grow the stack. Only the processor can
+	 * do that right, in place. What this breakpoint would have caught from now on is lost, and counted.
+	 */
+	hit->regs.general.pc = breakpoint->addr;
+	if (!breakpoint->standing)
+		return NULL;
+	if (breakpoint->hook != TRAP_NO_HOOK)
+		hit->process->stats.lost_events++;
+	breakpoint->exchange = true;
+	return trap_breakpoint_lift(hit->process, hit->thread->tid, breakpoint);
+}
+
 /* Will the rescue's handler know by the pc that the breakpoint has been served? */
 static bool shows_served(const struct trap_breakpoint *breakpoint, mw_addr pc)
 {
@@ -410,18 +444,13 @@ static struct mw_error *serve_hit(struct trap_engine *engine, struct trap_thread
 	thread->stops++;
 	/* Whatever goes wrong inside memwatch: the thread must stand where it can go on. */
 	struct mw_error *err = serve(&hit, &moved);
-	struct mw_error *after = moved ? NULL : trap_breakpoint_pass(&hit);
+	struct mw_error *after = moved ? NULL : carry_out(&hit);
 
 	if (!after)
 		after = write_regs(&hit, regs);
 	thread->resumed_at = hit.regs.general.pc;
 	trap_pace_stop(thread);
 	return mw_error_first(err, after);
-}
-
-static bool is_group_stop(int signal)
-{
-	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
 /* Resume, or keep where the process is being held. */
@@ -535,7 +564,7 @@ static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 
 	/* Whatever the reason for the stop, an interrupt that was on its way has arrived with it. */
 	thread->interrupt_due = false;
-	thread->group_stopped = is_group_stop(signal);
+	thread->group_stopped = mw_tracee_is_group_stop(signal);
 	/* Its registers and its mask are those of its own work, not of a call that a killed memwatch has left it in. */
 	MW_TRY(mw_remote_syscall_finish(thread->tid));
 	MW_TRY(trap_mask_look(thread));

@@ -376,62 +376,18 @@ static struct mw_error *plant_trampoline(struct trap_process *process, pid_t tid
 	return NULL;
 }
 
-/* Functions that are watched for what they say of the target, not for memory. */
-enum helper {
-	/* The empty function that the dynamic loader calls, for debuggers, before and after it changes what is mapped.
-	 */
-	HELPER_LOADER,
-	HELPER_MASK,
+/*
+ * Functions that are watched for what they say of the target, not for memory: the empty one that the dynamic loader
+ * calls, for debuggers, before and after it changes what is mapped, and those that set signal masks. From 2.38 on glibc
+ * has strlcpy(), and children of posix_spawn() have no actions.
+ */
+enum { LOADER, MASK, OTHER_MASK, HELPERS, LIBC = HELPERS, STRLCPY, NAMES };
+
+static const struct mw_named_function names[NAMES] = {
+	[LOADER] = {"_dl_debug_state", 0, 0}, [MASK] = {"pthread_sigmask", 0, 0},
+	[OTHER_MASK] = {"sigprocmask", 0, 0}, [LIBC] = {"gnu_get_libc_version", 0, 0},
+	[STRLCPY] = {"strlcpy", 0, 0},
 };
-
-static const struct {
-	const char *symbol;
-	enum helper helper;
-} helpers[] = {
-	{"_dl_debug_state", HELPER_LOADER},
-	{"pthread_sigmask", HELPER_MASK},
-	{"sigprocmask", HELPER_MASK},
-};
-
-#define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
-
-/* Its place in the table, or HELPERS for one that is none. */
-static size_t helper_of(const struct mw_elf_symbol *symbol)
-{
-	size_t i = 0;
-
-	if (!symbol->function || symbol->ifunc)
-		return HELPERS;
-	while (i < HELPERS && strcmp(symbol->name, helpers[i].symbol) != 0)
-		i++;
-	return i;
-}
-
-/* Is it one that sets signal masks? */
-static bool is_mask_function(const struct mw_elf_symbol *symbol)
-{
-	size_t i = helper_of(symbol);
-
-	return i < HELPERS && helpers[i].helper == HELPER_MASK;
-}
-
-/* From 2.38 on glibc has strlcpy(), and children of posix_spawn() have no actions. */
-struct helper_search {
-	uint64_t vaddr[HELPERS];
-	bool glibc, strlcpy;
-};
-
-static bool note_helper(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct helper_search *search = context;
-	size_t i = helper_of(symbol);
-
-	if (i < HELPERS)
-		search->vaddr[i] = symbol->vaddr;
-	search->glibc |= strcmp(symbol->name, "gnu_get_libc_version") == 0;
-	search->strlcpy |= strcmp(symbol->name, "strlcpy") == 0;
-	return true;
-}
 
 /* Does a module have the C library's functions for us? A program's own function of such a name may mean anything. */
 static bool is_library(const struct trap_process *process, const struct mw_module *module)
@@ -460,12 +416,13 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
-	struct helper_search search = {.vaddr = {0}};
+	struct mw_named_function named[NAMES];
 
-	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, note_helper, &search)));
+	memcpy(named, names, sizeof(named));
+	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, named, NAMES)));
 	if (!is_library(process, module))
 		return NULL;
-	if (search.glibc && search.strlcpy && process->rescue.base)
+	if (named[LIBC].vaddr && named[STRLCPY].vaddr && process->rescue.base)
 		MW_TRY(TRAP_RESCUE_PUT(process, tid, clears, 1));
 	if (process->holding || process->launched)
 		MW_TRY(sections_open(process, tid, module));
@@ -474,13 +431,13 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 		struct trap_breakpoint *breakpoint;
 		bool possible;
 
-		if (!search.vaddr[i])
+		if (!named[i].vaddr)
 			continue;
-		MW_TRY(plant_helper(process, tid, search.vaddr[i] + module->bias, &breakpoint));
+		MW_TRY(plant_helper(process, tid, named[i].vaddr + module->bias, &breakpoint));
 		if (!breakpoint)
 			continue;
-		breakpoint->loader |= helpers[i].helper == HELPER_LOADER;
-		breakpoint->mask |= helpers[i].helper == HELPER_MASK;
+		breakpoint->loader |= i == LOADER;
+		breakpoint->mask |= i != LOADER;
 		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint, &possible));
 	}
 	return NULL;
@@ -574,30 +531,13 @@ struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
 /* Code amidst which a thread is about to block SIGTRAP, though nothing of its mask shows it (mask.c). */
 #define AROUND 64 /* bytes: the call is so near behind its set */
 
-struct search {
-	struct trap_process *process;
-	mw_addr bias;
-	struct mw_error *err;
-};
-
 static struct mw_error *add(struct trap_process *process, mw_addr start, mw_addr end)
 {
 	if (!MW_VECTOR_ROOM(process->signals.masking, process->signals.masking_count,
 			    process->signals.masking_capacity))
 		return mw_error_nomem();
-	process->signals.masking[process->signals.masking_count++] = (struct trap_code){start, end};
+	process->signals.masking[process->signals.masking_count++] = (struct mw_code_range){start, end};
 	return NULL;
-}
-
-/* At its entry is a breakpoint, which is as good as any. */
-static bool add_function(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct search *search = context;
-
-	if (symbol->size > 1 && is_mask_function(symbol))
-		search->err = add(search->process, symbol->vaddr + search->bias + 1,
-				  symbol->vaddr + search->bias + symbol->size);
-	return search->err == NULL;
 }
 
 /* From behind the operand of the load up to the call. */
@@ -626,11 +566,16 @@ static struct mw_error *add_sections(struct trap_process *process, const struct 
 
 static struct mw_error *find_in(struct trap_process *process, const struct mw_module *module)
 {
-	struct search search = {.process = process, .bias = module->bias};
+	struct mw_named_function named[HELPERS];
 	struct text text;
 
-	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, add_function, &search)));
-	MW_TRY(search.err);
+	memcpy(named, names, sizeof(named));
+	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, named, HELPERS)));
+	/* At its entry is a breakpoint, which is as good as any. */
+	for (size_t i = MASK; i < HELPERS; i++)
+		if (named[i].size > 1)
+			MW_TRY(add(process, named[i].vaddr + module->bias + 1,
+				   named[i].vaddr + module->bias + named[i].size));
 	for (size_t i = 0; next_text(module, &i, &text);)
 		MW_TRY(add_sections(process, &text));
 	return NULL;

@@ -242,9 +242,9 @@ static struct mw_error *restore_returns(const struct remains *remains, pid_t tid
 
 static pid_t any_stopped(const struct remains *remains)
 {
-	for (size_t i = 0; i < remains->quiesce.count; i++)
-		if (remains->quiesce.threads[i].stopped)
-			return remains->quiesce.threads[i].tid;
+	MW_EACH(thread, remains->quiesce.threads, remains->quiesce.count)
+		if (thread->stopped)
+			return thread->tid;
 	return mw_live_thread(remains->pid);
 }
 
@@ -387,13 +387,31 @@ static struct mw_error *restore_masks(const struct remains *remains)
 		bool blocked = false;
 		uint64_t mask;
 
-		for (uint32_t j = 0; j < rescue->blocked_count && !blocked; j++)
-			blocked = rescue->blocked[j] == self;
+		MW_EACH(tid, rescue->blocked, rescue->blocked_count)
+			blocked |= *tid == self;
 		if (!blocked || !thread->stopped)
 			continue;
 		MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT));
 	}
+	return NULL;
+}
+
+static struct mw_error *put_back(struct remains *remains, struct mw_journal *journal, const struct mw_inject *inject)
+{
+	const pid_t tid = inject->tid;
+
+	MW_TRY(read_again(remains, tid));
+	MW_TRY(restore_copies(remains, tid));
+	MW_TRY(restore_masks(remains));
+	MW_TRY(trap_actions_give_back(inject, &remains->rescue->marks,
+				      &remains->rescue->own[remains->rescue->own_at % 2],
+				      remains->base + remains->header.handler, false));
+	MW_TRY(take_down(remains, tid, journal, true));
+	MW_TRY(mw_journal_rollback(journal, tid));
+	for (size_t i = 0; i < MW_RESCUE_AREAS; i++)
+		if (is_area(remains, remains->rescue->areas[i]))
+			MW_TRY(mw_inject_unmap(inject, remains->rescue->areas[i], MW_RESCUE_AREA));
 	return NULL;
 }
 
@@ -403,31 +421,11 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	pid_t tid;
 
 	MW_TRY(mw_quiesce_await_injector(&remains->quiesce));
-	MW_TRY(mw_seccomp_policy_pick_best(&remains->quiesce, &remains->maps, MW_CALLS_MAP | MW_CALL_BIT(SIGACTION),
-					   &tid));
+	MW_TRY(mw_seccomp_policy_pick_best(&remains->quiesce, &remains->maps,
+					   MW_CALLS_MAP | (remains->begun ? 0 : MW_CALL_BIT(SIGACTION)), &tid));
 	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
-	MW_TRY(read_again(remains, tid));
-	MW_TRY(restore_copies(remains, tid));
-	MW_TRY(restore_masks(remains));
-	MW_TRY(trap_actions_give_back(&inject, &remains->rescue->marks,
-				      &remains->rescue->own[remains->rescue->own_at % 2],
-				      remains->base + remains->header.handler, false));
-	MW_TRY(take_down(remains, tid, journal, true));
-	MW_TRY(mw_journal_rollback(journal, tid));
-	for (size_t i = 0; i < MW_RESCUE_AREAS; i++)
-		if (is_area(remains, remains->rescue->areas[i]))
-			MW_TRY(mw_inject_unmap(&inject, remains->rescue->areas[i], MW_RESCUE_AREA));
-	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
-}
-
-static struct mw_error *unmap_begun(struct remains *remains)
-{
-	struct mw_inject inject;
-	pid_t tid;
-
-	MW_TRY(mw_quiesce_await_injector(&remains->quiesce));
-	MW_TRY(mw_seccomp_policy_pick_best(&remains->quiesce, &remains->maps, MW_CALLS_MAP, &tid));
-	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
+	if (!remains->begun)
+		MW_TRY(put_back(remains, journal, &inject));
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
 }
 
@@ -443,7 +441,7 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 	if (!remains->base)
 		return NULL;
 	if (remains->begun)
-		return unmap_begun(remains);
+		return unmap(remains, journal);
 	MW_TRY(read_data(remains, tid));
 	MW_TRY(take_down(remains, tid, journal, false));
 	MW_TRY(mw_journal_rollback(journal, tid));

@@ -168,10 +168,6 @@ struct trap_acts {
 	struct mw_journal journal;
 };
 
-struct trap_code {
-	mw_addr start, end;
-};
-
 /* What was put into the code of the process. */
 struct trap_planted {
 	struct mw_map breakpoints; /* by address */
@@ -186,9 +182,9 @@ struct trap_planted {
 struct trap_signals {
 	struct mw_rescue_action trap_action; /* its own */
 	bool trap_action_known;
-	bool trap_action_changes;  /* the program may have set it inside the window */
-	bool masks_open;           /* SIGTRAP is being taken out of masks */
-	struct trap_code *masking; /* code amidst which a thread is about to block it */
+	bool trap_action_changes;      /* the program may have set it inside the window */
+	bool masks_open;               /* SIGTRAP is being taken out of masks */
+	struct mw_code_range *masking; /* code amidst which a thread is about to block it */
 	size_t masking_count, masking_capacity;
 	mw_addr restorer; /* in the process's code; 0: not looked for yet */
 };
@@ -384,8 +380,6 @@ struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid, 
 				       bool *possible) MW_MUST_CHECK;
 struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid,
 				      struct trap_breakpoint *breakpoint) MW_MUST_CHECK;
-/* Carry out the displaced instruction: sets the registers (not written yet) to go on. */
-struct mw_error *trap_breakpoint_pass(struct trap_hit *hit) MW_MUST_CHECK;
 /* A thread stands at a stop that is not a breakpoint of ours: if its pc is in an out-of-line copy, move it to the
  * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
 struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
@@ -509,6 +503,12 @@ static inline struct trap_thread *trap_thread_next(const struct trap_process *pr
 	void *thread;
 
 	return mw_map_next(&process->threads, position, &thread) ? thread : NULL;
+}
+
+/* How long the window was, or else is to be; 0: that is not known yet. */
+static inline uint64_t trap_window_length(const struct trap_process *process)
+{
+	return process->window.length_ns ? process->window.length_ns : process->engine->options.duration_ns;
 }
 
 static inline bool trap_any(const struct trap_process *process, bool (*is_so)(const struct trap_thread *thread))
