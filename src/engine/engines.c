@@ -23,10 +23,12 @@ struct choice {
 
 static const struct mw_engine_ops auto_ops;
 
+enum { JUMP, TRAP, ENGINES };
+
 struct auto_engine {
 	struct mw_engine base;
 	struct mw_engine_options options;
-	struct mw_engine *jump, *trap; /* NULL: not needed so far */
+	struct mw_engine *with[ENGINES]; /* NULL: not needed so far */
 	struct choice *choices;
 	size_t count;
 };
@@ -74,17 +76,17 @@ static struct mw_error *trap_instead(struct auto_engine *engine, struct choice *
 {
 	choice->reason = reason_of(err);
 	mw_error_destroy(err);
-	MW_TRY(attach_with(engine, &mw_engine_trap, &engine->trap, choice->pid, launched, &choice->sink));
-	choice->engine = engine->trap;
+	MW_TRY(attach_with(engine, &mw_engine_trap, &engine->with[TRAP], choice->pid, launched, &choice->sink));
+	choice->engine = engine->with[TRAP];
 	return NULL;
 }
 
 static struct mw_error *choose(struct auto_engine *engine, struct choice *choice, bool launched)
 {
 	struct mw_error *err =
-		attach_with(engine, &mw_engine_jump, &engine->jump, choice->pid, launched, &choice->sink);
+		attach_with(engine, &mw_engine_jump, &engine->with[JUMP], choice->pid, launched, &choice->sink);
 
-	choice->engine = engine->jump;
+	choice->engine = engine->with[JUMP];
 	if (!err || !may_be_trapped(err))
 		return err;
 	return trap_instead(engine, choice, launched, err);
@@ -93,18 +95,15 @@ static struct mw_error *choose(struct auto_engine *engine, struct choice *choice
 static struct mw_error *auto_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
-	struct choice *choices = realloc(engine->choices, (engine->count + 1) * sizeof(*choices));
+	struct choice *choice = MW_VECTOR_AT(engine->choices, engine->count, engine->count);
 	struct mw_error *err;
 
-	if (!choices)
+	if (!choice)
 		return mw_error_nomem();
-	engine->choices = choices;
-	choices[engine->count] = (struct choice){.pid = pid, .launched = launched, .sink = *sink};
-	err = choose(engine, &choices[engine->count], launched);
+	*choice = (struct choice){.pid = pid, .launched = launched, .sink = *sink};
+	err = choose(engine, choice, launched);
 	if (err)
-		free(choices[engine->count].reason);
-	else
-		engine->count++;
+		free(engine->choices[--engine->count].reason);
 	return err;
 }
 
@@ -112,28 +111,29 @@ static void auto_end(struct mw_engine *base)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
 
-	if (engine->jump)
-		engine->jump->ops->end(engine->jump);
-	if (engine->trap)
-		engine->trap->ops->end(engine->trap);
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engine->with[i])
+			engine->with[i]->ops->end(engine->with[i]);
 }
 
 static void auto_settle(struct mw_engine *base)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
 
-	if (engine->jump)
-		engine->jump->ops->settle(engine->jump);
-	if (engine->trap)
-		engine->trap->ops->settle(engine->trap);
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engine->with[i])
+			engine->with[i]->ops->settle(engine->with[i]);
 }
 
 static struct mw_error *auto_detach(struct mw_engine *base)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
-	struct mw_error *err = engine->jump ? engine->jump->ops->detach(engine->jump) : NULL;
+	struct mw_error *err = NULL;
 
-	return mw_error_first(err, engine->trap ? engine->trap->ops->detach(engine->trap) : NULL);
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engine->with[i])
+			err = mw_error_first(err, engine->with[i]->ops->detach(engine->with[i]));
+	return err;
 }
 
 static struct choice *find(const struct mw_engine *base, pid_t pid)
@@ -149,7 +149,7 @@ static struct choice *find(const struct mw_engine *base, pid_t pid)
 /* What stands in the way of the jump engine may only show when the process is stopped. */
 static struct mw_error *start_with_other(struct auto_engine *engine, struct choice *choice, struct mw_error *err)
 {
-	if (choice->engine != engine->jump || !may_be_trapped(err))
+	if (choice->engine != engine->with[JUMP] || !may_be_trapped(err))
 		return err;
 	MW_TRY(trap_instead(engine, choice, false, err));
 	return choice->engine->ops->start(choice->engine, choice->pid);
@@ -184,15 +184,16 @@ static struct mw_error *run_both(struct auto_engine *engine, uint64_t deadline_n
 				 const volatile sig_atomic_t *interrupt)
 {
 	for (;;) {
-		bool jumps = anything_left(engine, engine->jump), traps = anything_left(engine, engine->trap);
+		bool jumps = anything_left(engine, engine->with[JUMP]),
+		     traps = anything_left(engine, engine->with[TRAP]);
 		uint64_t now = mw_clock_ns(), until = now + SLICE_NS;
 
 		if (deadline_ns && deadline_ns < until)
 			until = deadline_ns;
 		if (jumps)
-			MW_TRY(engine->jump->ops->run(engine->jump, traps ? now : until, interrupt));
+			MW_TRY(engine->with[JUMP]->ops->run(engine->with[JUMP], traps ? now : until, interrupt));
 		if (traps)
-			MW_TRY(engine->trap->ops->run(engine->trap, until, interrupt));
+			MW_TRY(engine->with[TRAP]->ops->run(engine->with[TRAP], until, interrupt));
 		if ((!jumps && !traps) || (interrupt && *interrupt) || (deadline_ns && mw_clock_ns() >= deadline_ns))
 			return NULL;
 	}
@@ -204,12 +205,12 @@ static struct mw_error *change_engine(struct auto_engine *engine, struct mw_erro
 {
 	struct choice *choice = engine->count == 1 ? &engine->choices[0] : NULL;
 
-	if (!choice || !choice->launched || choice->engine != engine->jump ||
+	if (!choice || !choice->launched || choice->engine != engine->with[JUMP] ||
 	    mw_error_kind(err) != MW_ERROR_UNSUPPORTED)
 		return err;
 	err = trap_instead(engine, choice, false, err);
 	if (!err)
-		err = engine->trap->ops->start(engine->trap, choice->pid);
+		err = engine->with[TRAP]->ops->start(engine->with[TRAP], choice->pid);
 	kill(choice->pid, SIGCONT);
 	return err;
 }
@@ -219,15 +220,16 @@ static struct mw_error *auto_run(struct mw_engine *base, uint64_t deadline_ns, c
 	struct auto_engine *engine = (struct auto_engine *)base;
 	struct mw_error *err;
 
-	if (!engine->trap) {
-		err = engine->jump ? engine->jump->ops->run(engine->jump, deadline_ns, interrupt) : NULL;
+	if (!engine->with[TRAP]) {
+		err = engine->with[JUMP] ? engine->with[JUMP]->ops->run(engine->with[JUMP], deadline_ns, interrupt)
+					 : NULL;
 		if (err)
 			err = change_engine(engine, err);
-		if (err || !engine->trap)
+		if (err || !engine->with[TRAP])
 			return err;
 	}
-	if (!engine->jump || !anything_left(engine, engine->jump))
-		return engine->trap->ops->run(engine->trap, deadline_ns, interrupt);
+	if (!engine->with[JUMP] || !anything_left(engine, engine->with[JUMP]))
+		return engine->with[TRAP]->ops->run(engine->with[TRAP], deadline_ns, interrupt);
 	err = run_both(engine, deadline_ns, interrupt);
 	return err ? mw_error_worse(err, auto_detach(base)) : NULL;
 }
@@ -238,10 +240,9 @@ static void auto_destroy(struct mw_engine *base)
 
 	if (!engine)
 		return;
-	if (engine->jump)
-		engine->jump->ops->destroy(engine->jump);
-	if (engine->trap)
-		engine->trap->ops->destroy(engine->trap);
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engine->with[i])
+			engine->with[i]->ops->destroy(engine->with[i]);
 	for (size_t i = 0; i < engine->count; i++)
 		free(engine->choices[i].reason);
 	free(engine->choices);

@@ -381,7 +381,6 @@ static struct mw_error *let_go(struct jump_process *process)
 	return err;
 }
 
-/* All but the jumps. The process is stopped for a part of it, and runs when this returns. */
 static struct mw_error *put_in(struct jump_process *process)
 {
 	uint64_t bytes;
@@ -422,7 +421,6 @@ static struct mw_error *await_mappings(struct jump_process *process)
 	return NULL;
 }
 
-/* What was found and put into one program is nothing to another: stopped, it stays what it is. */
 struct mw_error *jump_begin_window(struct jump_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* clock.c: from the time stamp counter to nanoseconds (clock.h). */
-#include "engine/jump/clock.h"
+/* clock.c: from the time stamp counter to nanoseconds (drain.h). */
+#include "engine/jump/drain.h"
 
 #include "base/clock.h"
 

@@ -13,7 +13,7 @@
  * - Some are not marked: the thread, preempted perhaps, is about to mark a record whose time may be any from that of
  * the ring's last one on. Nothing later than that is reported.
  *
- * Counters of different processors agree (clock.h). A ring that we don't know yet was taken later than we looked at how
+ * Counters of different processors agree (clock.c). A ring that we don't know yet was taken later than we looked at how
  * many are taken, and its first record's time is later still.
  */
 #include "engine/jump/drain.h"

@@ -5,16 +5,106 @@
  * Nothing here knows a process: it is tested with made-up rings. What it reads was written by the target, which may
  * write anything at any time: each record is copied once and then checked, and no value leads outside the geometry.
  *
+ *   clock.c    time
+ *   shared.c   the memory's layout
  *   drain.c    a round: what holds back what, and the merge by time; slots and rings come and go
  *   records.c  one ring: its records one by one, to events; calls that have begun and not ended; stacks
  */
 #ifndef MW_ENGINE_JUMP_DRAIN_H
 #define MW_ENGINE_JUMP_DRAIN_H
 
-#include "engine/jump/clock.h"
-#include "engine/jump/shared.h"
-
 #include <memwatch/event.h>
+#include <memwatch/ring.h>
+
+#include <stdbool.h>
+
+/*
+ * The clock: from the time stamp counter to nanoseconds since the window's start.
+ *
+ * Time is reckoned from the newest pair (tick, ns) by a rate. A new pair never makes time jump: it stands where the old
+ * reckoning was at that tick, and the rate is such that what was wrong by then is made good until the next pair.
+ */
+struct jump_clock {
+	uint64_t start_tick, start_ns; /* the window's start; ns of CLOCK_MONOTONIC */
+	uint64_t known_tick,
+		known_ns; /* the newest pair, ns since the window's start; what is later is reckoned from it */
+	uint64_t rate;    /* ns a tick, 32 bits of fraction */
+	uint64_t before_tick, before_ns, before_rate; /* the pair before: what lies between is reckoned from it */
+	uint64_t measured_tick, measured_ns;          /* what the clocks said when the newest pair was taken */
+};
+
+/* Can the time stamp counter be relied on, constant and synchronised, as /proc/cpuinfo and the kernel's list of clock
+ * sources say? False with the reason (static text). */
+bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why);
+uint64_t jump_clock_tick(void);
+/* Measure the rate; takes about two milliseconds. The window begins now, too. */
+void jump_clock_init(struct jump_clock *clock);
+/* The window begins now. */
+void jump_clock_start(struct jump_clock *clock);
+/* Take another pair: to be called a few times a second, so that drift stays small. Times already given stay in order,
+ * those from before the last two pairs but for a few nanoseconds. */
+void jump_clock_adjust(struct jump_clock *clock);
+/* Since the window's start; 0 for what was before. */
+uint64_t jump_clock_ns(const struct jump_clock *clock, uint64_t tick);
+/* How many ticks last that long. */
+static inline uint64_t jump_clock_ticks(const struct jump_clock *clock, uint64_t ns)
+{
+	unsigned __int128 ticks = ((unsigned __int128)ns << 32) / clock->rate;
+
+	return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
+}
+
+/* As jump_clock_adjust, with the clocks' readings as given; ns of CLOCK_MONOTONIC. */
+void jump_clock_take(struct jump_clock *clock, uint64_t tick, uint64_t ns);
+
+/* Where things are in the memory that is shared with a target (memwatch/ring.h), as memwatch laid it out: what the target
+ * may write there since is not asked for it. */
+
+/* So many stacks of a window may take the slow road, and beyond that one in JUMP_SLOW_SHARE: memwatch walks it at a
+ * thousand times the cost of the recorder. */
+#define JUMP_SLOW_FREE  64u
+#define JUMP_SLOW_SHARE 100u
+
+struct jump_geometry {
+	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
+	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, learned, rings; /* offsets */
+	uint64_t dictionary_capacity;                                                            /* rows */
+	uint64_t rows, rows_end; /* space for rows and indices */
+	uint64_t size;
+};
+
+struct jump_shared {
+	uint8_t *base;
+	struct jump_geometry geometry;
+};
+
+/* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with. At most 64 MiB for 16
+ * threads. */
+void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes);
+/* Write the control block of zeroed memory, and offer the first `rings` rings. */
+void jump_shared_format(const struct jump_shared *shared, uint32_t rings);
+
+static inline struct mw_ring_control *jump_control(const struct jump_shared *shared)
+{
+	return (struct mw_ring_control *)(void *)shared->base;
+}
+
+static inline struct mw_ring_slot *jump_slot(const struct jump_shared *shared, uint32_t number)
+{
+	return (struct mw_ring_slot *)(void *)(shared->base + shared->geometry.slots) + number;
+}
+
+static inline uint32_t *jump_queue(const struct jump_shared *shared)
+{
+	return (uint32_t *)(void *)(shared->base + shared->geometry.queue);
+}
+
+/* The first record of a ring. */
+static inline struct mw_ring_record *jump_ring(const struct jump_shared *shared, uint32_t ring)
+{
+	return (struct mw_ring_record *)(void *)(shared->base + shared->geometry.rings) +
+	       (uint64_t)ring * shared->geometry.ring_units;
+}
 
 /* What the drain asks of the engine. */
 struct jump_drain_help {

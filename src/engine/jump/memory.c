@@ -93,19 +93,18 @@ static struct mw_error *start_beating(struct jump_engine *engine)
 
 static struct mw_error *heart_add(struct jump_engine *engine, struct mw_ring_control *control)
 {
-	struct mw_ring_control **controls;
+	struct mw_ring_control **place;
 
 	if (!engine->heart.beating)
 		MW_TRY(start_beating(engine));
 	pthread_mutex_lock(&engine->heart.lock);
-	controls = realloc(engine->heart.controls, (engine->heart.count + 1) * sizeof(struct mw_ring_control *));
-	if (controls) {
-		engine->heart.controls = controls;
-		controls[engine->heart.count++] = control;
+	place = MW_VECTOR_AT(engine->heart.controls, engine->heart.count, engine->heart.count);
+	if (place) {
+		*place = control;
 		beat(engine);
 	}
 	pthread_mutex_unlock(&engine->heart.lock);
-	return controls ? NULL : mw_error_nomem();
+	return place ? NULL : mw_error_nomem();
 }
 
 static void heart_remove(struct jump_engine *engine, const struct mw_ring_control *control)

@@ -164,13 +164,12 @@ struct mw_error *jump_plan(struct jump_process *process, pid_t tid)
 static struct mw_error *refused(const struct jump_process *process, const struct jump_patch *patch)
 {
 	const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
-	struct mw_error *err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s of %s can't be detoured: %s",
-					       patch->function, module->path, patch->detour.why);
 
-	return mw_error_hint(err, "--engine trap can watch process %d", process->pid);
+	return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s of %s can't be detoured: %s", patch->function, module->path,
+			       patch->detour.why);
 }
 
-struct mw_error *jump_plan_check(const struct jump_process *process)
+static struct mw_error *check_plan(const struct jump_process *process)
 {
 	const struct jump_patch *unwinder = NULL;
 	bool throws = false;
@@ -190,18 +189,20 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	if (throws && unwinder)
 		return refused(process, unwinder);
 	if (throws && process->patches.odd_unwinder)
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "exceptions from operator new could not pass through a detour: %s "
-						     "has its own kind of unwinder",
-						     process->patches.odd_unwinder),
-				     "--engine trap can watch process %d", process->pid);
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "exceptions from operator new could not pass through a detour: %s has its own "
+				       "kind of unwinder",
+				       process->patches.odd_unwinder);
 	if (process->patches.next_helper <= process->survey.hooks.count)
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "process %d has %zu allocator functions, more than the jump "
-						     "engine can detour",
-						     process->pid, process->survey.hooks.count),
-				     "--engine trap can watch process %d", process->pid);
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "process %d has %zu allocator functions, more than the jump engine can detour",
+				       process->pid, process->survey.hooks.count);
 	return NULL;
+}
+
+struct mw_error *jump_plan_check(const struct jump_process *process)
+{
+	return mw_error_hint(check_plan(process), "--engine trap can watch process %d", process->pid);
 }
 
 /*

@@ -156,10 +156,8 @@ void jump_process_destroy(struct jump_process *process)
 		return;
 	jump_memory_close(process);
 	jump_drain_destroy(process->drain);
-	if (process->pidfd >= 0)
-		close(process->pidfd);
-	if (process->recorder.own_memory >= 0)
-		close(process->recorder.own_memory);
+	mw_cleanup_close(&process->pidfd);
+	mw_cleanup_close(&process->recorder.own_memory);
 	mw_unwinder_destroy(process->unwinder);
 	mw_survey_deinit(&process->survey);
 	mw_journal_deinit(&process->patches.journal);

@@ -89,12 +89,6 @@ static bool is_anywhere_below(const struct jump_search *search, mw_addr address)
 	return false;
 }
 
-/* ns. Where others have the CPU, that is not to leave anything out. */
-static uint64_t processor_time(void)
-{
-	return mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID);
-}
-
 static bool may_hold_stacks(const struct jump_search *search, const struct mw_mapping *mapping)
 {
 	const struct jump_process *process = search->process;
@@ -161,7 +155,8 @@ static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t co
 		uint64_t size = count * PAGE - done < AT_ONCE ? count * PAGE - done : AT_ONCE;
 
 		search->process->seen.reached = page * PAGE + done;
-		if (size > search->left || processor_time() > search->until || (search->first && search->found))
+		if (size > search->left || mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > search->until ||
+		    (search->first && search->found))
 			return false;
 		there = look_through(search, page * PAGE + done, size, done + size < count * PAGE);
 		/* Guards look as if they held something, and other stacks lie behind them. */
@@ -188,7 +183,7 @@ static bool look_at(struct jump_search *search, mw_addr start, mw_addr end)
 
 		if (!run)
 			search->process->seen.reached = page * PAGE;
-		if (got < (ssize_t)sizeof(entries[0]) || processor_time() > search->until)
+		if (got < (ssize_t)sizeof(entries[0]) || mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > search->until)
 			return false;
 		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, page++) {
 			if (entries[i] & IN_MEMORY) {
@@ -245,7 +240,8 @@ static bool look_everywhere(struct jump_search *search, const struct mw_maps *ma
 	bool all = true;
 
 	search->left = MOST;
-	search->until = processor_time() + (search->brief ? BRIEF : LONGEST);
+	/* Where others have the CPU, that is not to leave anything out. */
+	search->until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + (search->brief ? BRIEF : LONGEST);
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)search->tid);
 	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (!seen->at_large)

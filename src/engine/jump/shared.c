@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* shared.c: lays out the memory that is shared with a target (shared.h). */
-#include "engine/jump/shared.h"
+/* shared.c: lays out the memory that is shared with a target (drain.h). */
+#include "engine/jump/drain.h"
 
 #define STACKS         (1u << 17)
 #define KNOWN          (1u << 20)

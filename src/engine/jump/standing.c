@@ -654,8 +654,6 @@ static struct mw_error *explain_handlers(const struct jump_process *process)
 			       process->pid);
 }
 
-/* A handler that is at work will go back to where its signal interrupted: not among instructions that are being
- * replaced. */
 struct mw_error *jump_await_handlers(struct jump_process *process)
 {
 	uint64_t begin = mw_clock_ns(), looked = begin;

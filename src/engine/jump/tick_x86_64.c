@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* tick_x86_64.c: the time stamp counter (clock.h). */
-#include "engine/jump/clock.h"
+/* tick_x86_64.c: the time stamp counter (drain.h). */
+#include "engine/jump/drain.h"
 
 /* What comes before is done before the counter is read, and what comes after is not begun. */
 uint64_t jump_clock_tick(void)

@@ -216,19 +216,16 @@ struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
 static struct mw_error *find_cave(struct trap_process *process, uint32_t number, struct trap_cave **out)
 {
 	const struct mw_module *module = mw_modules_get(process->survey.modules, number);
-	struct trap_cave *caves;
 
-	for (size_t i = 0; i < process->planted.cave_count; i++) {
-		*out = &process->planted.caves[i];
-		if ((*out)->module == number)
+	MW_EACH_MUTABLE(cave, process->planted.caves, process->planted.cave_count) {
+		*out = cave;
+		if (cave->module == number)
 			return NULL;
 	}
-	caves = realloc(process->planted.caves, (process->planted.cave_count + 1) * sizeof(*caves));
-	if (!caves)
+	*out = MW_VECTOR_AT(process->planted.caves, process->planted.cave_count, process->planted.cave_count);
+	if (!*out)
 		return mw_error_nomem();
-	process->planted.caves = caves;
-	*out = &caves[process->planted.cave_count++];
-	**out = (struct trap_cave){.module = number};
+	(*out)->module = number;
 	MW_EACH(segment, module->elf->segments, module->elf->segment_count) {
 		mw_addr used = segment->vaddr + module->bias + segment->memory_size, end;
 

@@ -645,26 +645,19 @@ struct mw_error *trap_entry(struct trap_hit *hit)
 	return enter_vm(hit, inside);
 }
 
-static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
+/* realloc(block, 0) that gives NULL has freed the block. In place, xallocx gives the block's real size, mi_expand the
+ * block or NULL. */
+static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
 {
-	if (!call->begin)
-		return result ? emit_of(hit->thread, call, MW_EVENT_ALLOC, result, call->size) : NULL;
-	/* realloc(block, 0) that gives NULL has freed the block. */
-	if (!result && call->size != 0)
-		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, result, call->size);
-}
+	bool in_place = hit->hook->info.role == MW_ROLE_RESIZE, done = result || call->size == 0;
 
-/* xallocx gives the block's real size, mi_expand the block or NULL. */
-static struct mw_error *leave_resize(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
-{
-	bool resized = result == call->pointer || (result >= call->size && result != 0);
-
+	if (in_place)
+		done = result == call->pointer || (result >= call->size && result != 0);
 	if (!call->begin)
-		return NULL;
-	if (!resized)
+		return result && !in_place ? emit_of(hit->thread, call, MW_EVENT_ALLOC, result, call->size) : NULL;
+	if (!done)
 		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, call->pointer, call->size);
+	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, in_place ? call->pointer : result, call->size);
 }
 
 static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
@@ -757,11 +750,10 @@ struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call)
 		return leave_malloc(hit, call, result);
 	case MW_ROLE_REALLOC:
 	case MW_ROLE_REALLOCARRAY:
+	case MW_ROLE_RESIZE:
 		return leave_realloc(hit, call, result);
 	case MW_ROLE_POSIX_MEMALIGN:
 		return leave_memalign(hit, call, result);
-	case MW_ROLE_RESIZE:
-		return leave_resize(hit, call, result);
 	default:
 		return leave_vm(hit, call, result);
 	}

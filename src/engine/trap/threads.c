@@ -305,11 +305,8 @@ struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breat
 	return NULL;
 }
 
-/*
- * Let the threads that were stopped with a signal take it, and stop again. For a moment they get on with their work,
- * each time for longer: where CPUs are scarce it would be over before any has had one, and what all wait for (a
- * vforked child) may take a while.
- */
+/* They get on with their work for a moment, each time for longer: where CPUs are scarce it would be over before any has
+ * had one, and what all wait for (a vforked child) may take a while. */
 struct mw_error *trap_deliver_held(struct trap_process *process, useconds_t *breath_us)
 {
 	struct trap_thread *thread;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_clock_test.c: from ticks to nanoseconds, and when not to trust the ticks. */
 #include "base/clock.h"
-#include "engine/jump/clock.h"
+#include "engine/jump/drain.h"
 #include "unit.h"
 
 #include <setjmp.h>

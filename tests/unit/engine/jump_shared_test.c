@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* jump_shared_test.c: the layout holds what it must, nothing overlaps, and it is no larger than said. */
-#include "engine/jump/shared.h"
+#include "engine/jump/drain.h"
 #include "unit.h"
 
 #include <setjmp.h>
