@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: MIT
-/* error.c: the error object (include/memwatch/error.h). */
+/* error.c: the error object (include/memwatch/error.h), and memory kept for when there is none (reserve.h). */
 #include <memwatch/error.h>
 
 #include "base/reserve.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+static _Atomic(void *) reserve;
+static atomic_size_t reserve_size;
+
+void mw_reserve_keep(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return;
+	mw_reserve_release();
+	atomic_store(&reserve_size, bytes);
+	atomic_store(&reserve, memory);
+}
+
+void mw_reserve_release(void)
+{
+	void *memory = atomic_exchange(&reserve, NULL);
+
+	if (memory)
+		munmap(memory, atomic_load(&reserve_size));
+}
 
 struct mw_error {
 	enum mw_error_kind kind;

@@ -97,15 +97,6 @@ static bool belongs(const struct search *search, const struct mw_elf *other)
 
 /* --- where it may be ----------------------------------------------------------------------------------- */
 
-/* An image that can't be opened is none; lack of memory stays an error. */
-static struct mw_error *forgive(struct mw_error *err)
-{
-	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	mw_error_destroy(err);
-	return NULL;
-}
-
 static struct mw_error *try_path(const struct search *search, const char *path)
 {
 	const pid_t roots[] = {search->tid, getpid()};
@@ -116,7 +107,7 @@ static struct mw_error *try_path(const struct search *search, const char *path)
 
 		if (fd < 0)
 			continue;
-		MW_TRY(forgive(mw_elf_open(fd, path, &other)));
+		MW_TRY(mw_error_if_memory(mw_elf_open(fd, path, &other)));
 		if (other && belongs(search, other))
 			search->elf->companion = other;
 		else
@@ -224,7 +215,7 @@ static struct mw_error *try_embedded(struct mw_elf *elf)
 
 	if (!bytes)
 		return NULL;
-	MW_TRY(forgive(mw_elf_open_memory(bytes, size, ".gnu_debugdata", &other)));
+	MW_TRY(mw_error_if_memory(mw_elf_open_memory(bytes, size, ".gnu_debugdata", &other)));
 	if (other && fits(elf, other) && (!other->build_id_size || same_build_id(elf, other)))
 		elf->companion = other;
 	else
@@ -262,7 +253,7 @@ static struct mw_error *try_file(const struct sought *sought, const char *path, 
 
 	if (fd < 0)
 		return NULL;
-	MW_TRY(forgive(mw_elf_open(fd, path, &elf)));
+	MW_TRY(mw_error_if_memory(mw_elf_open(fd, path, &elf)));
 	if (elf && elf->build_id_size == sought->size && memcmp(elf->build_id, sought->build_id, sought->size) == 0)
 		*out = elf;
 	else

@@ -4,10 +4,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/vector.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <search.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -529,7 +529,6 @@ void mw_elf_unref(struct mw_elf *elf)
 	if (!elf || atomic_fetch_sub_explicit(&elf->references, 1, memory_order_acq_rel) != 1)
 		return;
 	mw_elf_unref(elf->companion);
-	tdestroy(elf->plain_names, free);
 	bytes_deinit(&elf->bytes);
 	free(elf->segments);
 	free(elf->notes);
@@ -584,57 +583,24 @@ const uint8_t *mw_elf_bytes(const struct mw_elf *elf, uint64_t vaddr, size_t *av
 
 /* --- symbols, from the sections or from what the loader uses ---------------------------------------------- */
 
-/* The static symbol table names versions too ("memcpy@@GLIBC_2.14"); we keep the name alone. */
-struct plain_name {
-	const char *source; /* in the string table; the key */
-	char name[];
-};
-
 struct table {
 	struct mw_elf_range symbols, strings;
 	bool dynamic;
 };
 
-static int compare_names(const void *a, const void *b)
+/* The name without "@VERSION", which .symtab has too ("memcpy@@GLIBC_2.14"): in `plain` where it has one. NULL without
+ * memory. */
+static const char *plain_name(const char *name, char **plain, size_t *room)
 {
-	uintptr_t left = (uintptr_t)((const struct plain_name *)a)->source;
-	uintptr_t right = (uintptr_t)((const struct plain_name *)b)->source;
+	size_t length = strcspn(name, "@");
 
-	return (left > right) - (left < right);
-}
-
-static const char *add_plain_name(struct mw_elf *elf, const char *name, size_t length)
-{
-	struct plain_name *fresh = malloc(sizeof(*fresh) + length + 1);
-	struct plain_name **node;
-
-	if (!fresh)
-		return NULL;
-	fresh->source = name;
-	memcpy(fresh->name, name, length);
-	fresh->name[length] = '\0';
-	node = tsearch(fresh, &elf->plain_names, compare_names);
-	if (!node) {
-		free(fresh);
-		return NULL;
-	}
-	if (*node != fresh)
-		free(fresh);
-	return (*node)->name;
-}
-
-/* The name without "@VERSION". NULL without memory. */
-static const char *plain_name(struct mw_elf *elf, const char *name)
-{
-	const char *at = strchr(name, '@');
-	const char *plain;
-
-	if (!at || at == name)
+	if (!length || !name[length])
 		return name;
-	(void)pthread_mutex_lock(&elf->bytes.lock);
-	plain = add_plain_name(elf, name, (size_t)(at - name));
-	(void)pthread_mutex_unlock(&elf->bytes.lock);
-	return plain;
+	if (!MW_VECTOR_ROOM(*plain, length, *room))
+		return NULL;
+	memcpy(*plain, name, length);
+	(*plain)[length] = '\0';
+	return *plain;
 }
 
 static bool is_defined(const Elf64_Sym *symbol)
@@ -654,6 +620,8 @@ static struct mw_error *visit_table(struct mw_elf *elf, const struct table *tabl
 {
 	const uint8_t *bytes = mw_elf_file_bytes(elf, table->symbols.offset, table->symbols.size);
 	const uint8_t *strings = mw_elf_file_bytes(elf, table->strings.offset, table->strings.size);
+	MW_FREE char *plain = NULL;
+	size_t room = 0;
 
 	if (!bytes || !strings)
 		return NULL;
@@ -669,7 +637,7 @@ static struct mw_error *visit_table(struct mw_elf *elf, const struct table *tabl
 		if (!symbol.name || !*symbol.name)
 			continue;
 		if (!table->dynamic) {
-			symbol.name = plain_name(elf, symbol.name);
+			symbol.name = plain_name(symbol.name, &plain, &room);
 			if (!symbol.name)
 				return mw_error_nomem();
 		}

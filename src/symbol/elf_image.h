@@ -76,7 +76,6 @@ struct mw_elf {
 	struct mw_elf_range section_names;
 	struct mw_elf_range dynamic, dynamic_strings;
 	uint64_t dynamic_symbols, hash, gnu_hash; /* vaddr, 0: none */
-	void *plain_names; /* a tree (tsearch) of names without their version; under the lock of `bytes` */
 };
 
 /* Open from a descriptor, of which the image keeps a duplicate. */
@@ -121,7 +120,7 @@ const uint8_t *mw_elf_span(const struct mw_elf *elf, uint64_t vaddr, size_t size
 const uint8_t *mw_elf_file_bytes(const struct mw_elf *elf, uint64_t offset, size_t size);
 
 struct mw_elf_symbol {
-	const char *name; /* without a version; good as long as the image */
+	const char *name; /* without a version; good during the visit */
 	uint64_t vaddr, size;
 	bool dynamic; /* from .dynsym, else from .symtab, its own or the companion's */
 	bool ifunc;

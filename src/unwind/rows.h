@@ -20,9 +20,6 @@ struct mw_row_dictionary {
 };
 
 void mw_row_dictionary_deinit(struct mw_row_dictionary *dictionary);
-/* The index of a row, added where it is new. Errors: MEMORY. */
-struct mw_error *mw_row_dictionary_add(struct mw_row_dictionary *dictionary, uint64_t row,
-				       uint32_t *index) MW_MUST_CHECK;
 
 /* The rows of one file, sorted by pc, which is vaddr - base; what no description covers has a row MW_ROW_NONE. */
 struct mw_rows {

@@ -345,22 +345,30 @@ static void reads_what_is_shared(void **state)
 
 static void keeps_each_row_once(void **state)
 {
-	struct mw_row_dictionary dictionary = {0};
-	uint32_t index;
+	size_t size;
+	uint8_t *bytes = file_read(SAMPLE, &size);
+	struct mw_elf *elf = NULL;
+	struct compiled once;
+	struct mw_rows again;
+	uint32_t count;
 
 	(void)state;
-	for (unsigned turn = 0; turn < 2; turn++) {
-		for (uint32_t i = 0; i < 10000; i++) {
-			assert_null(
-				mw_row_dictionary_add(&dictionary, mw_row(MW_ROW_SP, (int32_t)i * 8, 0, 0), &index));
-			assert_int_equal(index, i);
-		}
-	}
-	assert_int_equal(dictionary.index.count, 10000);
-	for (uint32_t i = 0; i < 10000; i++)
-		assert_int_equal(mw_row_n(dictionary.rows[i]), i * 8);
-	mw_row_dictionary_deinit(&dictionary);
-	mw_row_dictionary_deinit(&dictionary);
+	assert_null(mw_elf_open_memory(bytes, size, "sample", &elf));
+	once = compile_elf(elf);
+	count = once.dictionary.index.count;
+	assert_true(count > 5);
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < i; j++)
+			assert_int_not_equal(once.dictionary.rows[i], once.dictionary.rows[j]);
+	assert_null(mw_rows_compile(elf, MW_ROWS_OF_ALL, mw_arch_find(EM_X86_64), &once.dictionary, &again));
+	assert_int_equal(once.dictionary.index.count, count);
+	assert_int_equal(again.count, once.rows.count);
+	assert_memory_equal(again.items, once.rows.items, again.count * sizeof(*again.items));
+	mw_rows_deinit(&again);
+	drop(&once);
+	drop(&once);
+	mw_elf_unref(elf);
+	free(bytes);
 }
 
 /* Without section headers the search table tells where descriptions are. */
