@@ -12,6 +12,7 @@
 #include "alloc/glibc_arenas.h"
 
 #include "alloc/glibc_layout.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
 
@@ -44,23 +45,10 @@ struct window {
 	unsigned char *bytes;
 };
 
-static struct mw_error *window_init(struct window *window, const struct mw_glibc_process *process, uint64_t deadline_ns)
-{
-	*window = (struct window){.process = process, .deadline_ns = deadline_ns};
-	window->bytes = malloc(WINDOW_SIZE);
-	return window->bytes ? NULL : mw_error_nomem();
-}
-
 /* What was read is forgotten. */
 static void window_forget(struct window *window)
 {
 	window->size = 0;
-}
-
-static void window_deinit(struct window *window)
-{
-	free(window->bytes);
-	*window = (struct window){0};
 }
 
 static bool is_late(struct window *window)
@@ -519,9 +507,14 @@ static void sum_up(struct mw_glibc_arenas *arenas)
 struct mw_error *mw_glibc_arenas_walk(const struct mw_glibc_process *process, uint64_t deadline_ns,
 				      struct mw_glibc_arenas *arenas)
 {
-	struct walk walk = {.arenas = arenas};
+	MW_FREE unsigned char *bytes = malloc(WINDOW_SIZE);
+	struct walk walk = {
+		.window = {.process = process, .deadline_ns = deadline_ns, .bytes = bytes},
+		.arenas = arenas,
+	};
 
-	MW_TRY(window_init(&walk.window, process, deadline_ns));
+	if (!bytes)
+		return mw_error_nomem();
 	if (arenas->main.state)
 		walk_arena(&walk, &arenas->main);
 	for (size_t i = 0; i < arenas->arena_count; i++)
@@ -532,7 +525,6 @@ struct mw_error *mw_glibc_arenas_walk(const struct mw_glibc_process *process, ui
 	sum_up(arenas);
 	if (walk.window.late)
 		arenas->total = GLIBC_UNKNOWN;
-	window_deinit(&walk.window);
 	free(walk.caches.items);
 	return walk.no_memory ? mw_error_nomem() : NULL;
 }

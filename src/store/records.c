@@ -8,7 +8,7 @@
 struct codec {
 	bool writing;
 	uint8_t *at, *end;
-	bool bad;     /* what was written does not fit; what was read makes no sense, and is 0 from then on */
+	bool bad;     /* it does not fit, or makes no sense; what is read is 0 from then on */
 	size_t limit; /* written: of a list's items */
 	char *room;   /* read: for lists, … */
 	size_t left;  /* … bytes */
@@ -80,13 +80,14 @@ static uint32_t get_below(struct codec *codec, uint64_t limit)
 	return codec->bad ? 0 : (uint32_t)value;
 }
 
-/* That is read only if it is less. */
 static void below(struct codec *codec, uint32_t *value, uint64_t limit)
 {
-	if (codec->writing)
+	if (codec->writing) {
+		codec->bad |= *value >= limit;
 		put_number(codec, *value);
-	else
+	} else {
 		*value = get_below(codec, limit);
+	}
 }
 
 static void number32(struct codec *codec, uint32_t *value)

@@ -124,25 +124,6 @@ void mw_store_flush(struct mw_store_writer *writer)
 	}
 }
 
-static void destroy_stream(struct mw_store_stream *stream)
-{
-	if (!stream)
-		return;
-	for (size_t type = 0; type < MW_STORE_TYPE_COUNT; type++)
-		free(stream->open[type].bytes);
-	free(stream->events);
-	free(stream->unused);
-	free(stream->names);
-	free(stream);
-}
-
-void mw_store_streams_deinit(struct mw_store_writer *writer)
-{
-	for (size_t i = 0; i < writer->stream_count; i++)
-		destroy_stream(writer->streams[i]);
-	free(writer->streams);
-}
-
 /* --- as a receiver of facts ------------------------------------------------------------------------------ */
 
 static struct mw_error *put_fact(struct mw_store_writer *writer, uint32_t process, enum mw_store_chunk_type type,
@@ -163,24 +144,12 @@ static struct mw_error *put_fact(struct mw_store_writer *writer, uint32_t proces
 	}
 
 PUT_FACT(target, MW_STORE_TARGETS)
+PUT_FACT(hook, MW_STORE_HOOKS)
+PUT_FACT(module, MW_STORE_MODULES)
 PUT_FACT(sample, MW_STORE_SAMPLES)
 PUT_FACT(mark, MW_STORE_MARKS)
 PUT_FACT(symbol, MW_STORE_SYMBOLS)
 PUT_FACT(end, MW_STORE_ENDS)
-
-static struct mw_error *on_hook(void *context, uint32_t process, const struct mw_stored_hook *hook)
-{
-	const union mw_store_fact fact = {.hook = *hook};
-
-	return hook->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_HOOKS, &fact) : NULL;
-}
-
-static struct mw_error *on_module(void *context, uint32_t process, const struct mw_stored_module *module)
-{
-	const union mw_store_fact fact = {.module = *module};
-
-	return module->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_MODULES, &fact) : NULL;
-}
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {

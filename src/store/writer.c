@@ -351,8 +351,23 @@ static struct mw_error *open_place(struct mw_store_writer *writer)
 	return NULL;
 }
 
+static void destroy_stream(struct mw_store_stream *stream)
+{
+	if (!stream)
+		return;
+	for (size_t type = 0; type < MW_STORE_TYPE_COUNT; type++)
+		free(stream->open[type].bytes);
+	free(stream->events);
+	free(stream->unused);
+	free(stream->names);
+	free(stream);
+}
+
 static void free_writer(struct mw_store_writer *writer)
 {
+	for (size_t i = 0; i < writer->stream_count; i++)
+		destroy_stream(writer->streams[i]);
+	free(writer->streams);
 	if (writer->fd >= 0)
 		close(writer->fd);
 	mw_place_deinit(&writer->place);
@@ -566,6 +581,5 @@ void mw_store_destroy(struct mw_store_writer *writer)
 			mw_store_flush(writer);
 		queue_stop(&writer->queue, false);
 	}
-	mw_store_streams_deinit(writer);
 	free_writer(writer);
 }

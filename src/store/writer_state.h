@@ -88,8 +88,6 @@ struct mw_store_writer {
 	uint8_t *scratch; /* for one record, MW_STORE_CHUNK_MAX bytes */
 };
 
-void mw_store_streams_deinit(struct mw_store_writer *writer);
-
 static inline bool mw_store_failed(struct mw_store_writer *writer)
 {
 	return atomic_load_explicit(&writer->queue.failed, memory_order_relaxed);

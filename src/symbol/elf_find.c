@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* elf_find.c: files elsewhere that belong to a module (elf_find.h). */
-#include "symbol/elf_find.h"
+/* elf_find.c: files elsewhere that belong to a module (elf_image.h). */
+#include "symbol/elf_image.h"
 
 #include "base/cleanup.h"
 #include "base/io.h"

@@ -89,7 +89,15 @@ static const uint8_t *bytes_at(const struct mw_frame_bytes *bytes, uint64_t vadd
 	return into <= bytes->size && size <= bytes->size - into ? bytes->section + into : NULL;
 }
 
-bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_record *record)
+struct record {
+	uint64_t vaddr;        /* where it begins */
+	struct mw_cursor body; /* what follows the length */
+	uint64_t next;         /* where the next record begins */
+	bool wide;             /* 64-bit DWARF */
+};
+
+/* The record at `vaddr`. False at the end, or where what stands there can't be one; length 0 is no record. */
+static bool open_record(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct record *record)
 {
 	const uint8_t *at = bytes_at(bytes, vaddr, sizeof(uint32_t));
 	uint64_t length = 0;
@@ -116,9 +124,9 @@ bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw
 }
 
 /* The record at *vaddr, which goes on to the next; in a section, marks of an end with records behind them are passed. */
-static bool next_record(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct mw_frame_record *record)
+static bool next_record(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct record *record)
 {
-	while (!mw_frame_open(bytes, *vaddr, record)) {
+	while (!open_record(bytes, *vaddr, record)) {
 		static const uint8_t end_mark[4];
 		const uint8_t *at = bytes->section ? bytes_at(bytes, *vaddr, sizeof(end_mark)) : NULL;
 
@@ -190,14 +198,14 @@ static uint64_t take_id(const struct mw_frame_bytes *bytes, bool wide, struct mw
 
 static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie)
 {
-	struct mw_frame_record record;
+	struct record record;
 	struct mw_cursor *body = &record.body;
 	const char *letters;
 	uint64_t id, none;
 	uint8_t version;
 
 	*cie = (struct mw_frame_cie){.vaddr = vaddr, .encoding = DW_EH_PE_absptr};
-	if (!mw_frame_open(bytes, vaddr, &record) || (record.wide && !bytes->debug))
+	if (!open_record(bytes, vaddr, &record) || (record.wide && !bytes->debug))
 		return false;
 	id = take_id(bytes, record.wide, body, &none);
 	version = (uint8_t)mw_cursor_take(body, 1);
@@ -217,8 +225,9 @@ static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct 
 	return body->ok;
 }
 
-bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame_record *record,
-		       struct mw_frame_cie *cie, struct mw_frame_description *description)
+/* False where the record is no description (a CIE), or makes no sense. */
+static bool describe(const struct mw_frame_bytes *bytes, const struct record *record, struct mw_frame_cie *cie,
+		     struct mw_frame_description *description)
 {
 	struct mw_cursor body = record->body;
 	uint64_t at = body.vaddr, back, none;
@@ -240,6 +249,14 @@ bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame
 		mw_cursor_skip(&body, mw_cursor_uleb(&body));
 	description->program = body;
 	return body.ok;
+}
+
+bool mw_frame_describe(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie,
+		       struct mw_frame_description *description)
+{
+	struct record record;
+
+	return open_record(bytes, vaddr, &record) && describe(bytes, &record, cie, description);
 }
 
 /* --- the search table ------------------------------------------------------------------------------------ */
@@ -290,13 +307,13 @@ static int by_code(const void *a, const void *b)
 static void make_entries(struct mw_frame_table *table)
 {
 	struct mw_frame_cie cie = {0};
-	struct mw_frame_record record;
+	struct record record;
 
-	for (uint64_t vaddr = table->base; mw_frame_open(&table->bytes, vaddr, &record); vaddr = record.next) {
+	for (uint64_t vaddr = table->base; open_record(&table->bytes, vaddr, &record); vaddr = record.next) {
 		int64_t into = (int64_t)(vaddr - table->base), code;
 		struct mw_frame_description description;
 
-		if (!mw_frame_describe(&table->bytes, &record, &cie, &description))
+		if (!describe(&table->bytes, &record, &cie, &description))
 			continue;
 		code = (int64_t)(description.start - table->base);
 		if (code == (int32_t)code && into == (int32_t)into)
@@ -345,7 +362,6 @@ bool mw_frame_table_find(const struct mw_frame_table *table, uint64_t vaddr, uin
 {
 	size_t low = 0, high = table->count;
 	struct mw_frame_entry entry;
-	struct mw_frame_record record;
 	struct mw_frame_description description;
 	struct mw_frame_cie cie = {0};
 	uint64_t begin;
@@ -365,9 +381,8 @@ bool mw_frame_table_find(const struct mw_frame_table *table, uint64_t vaddr, uin
 	begin = table->base + (uint64_t)(int64_t)entry.code;
 	/* What the description says of its beginning is not asked: in a library it may be relocated only when loaded.
 	 */
-	if (!mw_frame_open(&table->bytes, table->base + (uint64_t)(int64_t)entry.description, &record) ||
-	    !mw_frame_describe(&table->bytes, &record, &cie, &description) || vaddr - begin >= description.length ||
-	    description.length > UINT64_MAX - begin)
+	if (!mw_frame_describe(&table->bytes, table->base + (uint64_t)(int64_t)entry.description, &cie, &description) ||
+	    vaddr - begin >= description.length || description.length > UINT64_MAX - begin)
 		return false;
 	*start = begin;
 	*end = begin + description.length;
@@ -432,12 +447,12 @@ static struct mw_error *list_records(struct mw_described_list *list, uint64_t fi
 	const struct mw_elf *elf = list->bytes.elf;
 	struct bounds code = code_bounds(elf);
 	struct mw_frame_cie cie = {0};
-	struct mw_frame_record record;
+	struct record record;
 
 	while (first <= last && next_record(&list->bytes, &first, &record)) {
 		struct mw_frame_description description;
 
-		if (!mw_frame_describe(&list->bytes, &record, &cie, &description))
+		if (!describe(&list->bytes, &record, &cie, &description))
 			continue;
 		/* Of what can be loaded anywhere, an address that isn't relative is known only when it is loaded. */
 		if (!list->bytes.debug && !(cie.encoding & DW_EH_PE_pcrel) && !elf->is_executable)

@@ -99,13 +99,6 @@ struct mw_frame_bytes {
 	bool debug;             /* it is .debug_frame */
 };
 
-struct mw_frame_record {
-	uint64_t vaddr;        /* where it begins */
-	struct mw_cursor body; /* what follows the length */
-	uint64_t next;         /* where the next record begins */
-	bool wide;             /* 64-bit DWARF */
-};
-
 /* What descriptions share. Cursors are good as long as the bytes. */
 struct mw_frame_cie {
 	uint64_t vaddr;   /* where its record begins */
@@ -124,14 +117,12 @@ struct mw_frame_description {
 	struct mw_cursor program;
 };
 
-/* The record at `vaddr`. False at the end, or where what stands there can't be one; length 0 is no record. */
-bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_record *record);
 /*
- * Read a description. `cie` is filled with what it refers to, or found to be that already (zero-initialise). False
- * where the record is none (a CIE), or makes no sense.
+ * Read the description at `vaddr`. `cie` is filled with what it refers to, or found to be that already
+ * (zero-initialise). False where there is none, or it makes no sense.
  */
-bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame_record *record,
-		       struct mw_frame_cie *cie, struct mw_frame_description *description);
+bool mw_frame_describe(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie,
+		       struct mw_frame_description *description);
 
 /*
  * Where a file's descriptions are, sorted by the code that they describe: the search table of .eh_frame_hdr, or one

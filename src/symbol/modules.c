@@ -8,7 +8,7 @@
 #include "base/vector.h"
 #include "proc/peek.h"
 #include "proc/root.h"
-#include "symbol/elf_find.h"
+#include "symbol/elf_image.h"
 
 #include <elf.h>
 #include <errno.h>

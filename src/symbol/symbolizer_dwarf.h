@@ -3,8 +3,8 @@
 #ifndef MW_SYMBOL_SYMBOLIZER_DWARF_H
 #define MW_SYMBOL_SYMBOLIZER_DWARF_H
 
-#include "symbol/ranges.h"
 #include "symbol/symbolizer.h"
+#include "symbol/symbolizer_index.h"
 
 #include <elfutils/libdw.h>
 #include <stddef.h>

@@ -558,10 +558,8 @@ static bool is_last_again(const struct maker *maker, const struct mw_described *
 static struct mw_error *make_function(struct maker *maker, const struct mw_described *described)
 {
 	struct mw_frame_description description;
-	struct mw_frame_record record;
 
-	if (!mw_frame_open(maker->bytes, described->record, &record) ||
-	    !mw_frame_describe(maker->bytes, &record, &maker->cie, &description))
+	if (!mw_frame_describe(maker->bytes, described->record, &maker->cie, &description))
 		return NULL; /* it could be read when it was listed */
 	if (maker->rows.functions && is_last_again(maker, described, &description))
 		return NULL;

@@ -3,7 +3,7 @@
 #include "view/replay.h"
 
 #include "base/vector.h"
-#include "symbol/elf_find.h"
+#include "symbol/elf_image.h"
 #include "track/track.h"
 
 #include <stddef.h>

@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "symbol/elf_find.h"
+#include "symbol/elf_image.h"
 #include "symbol/inflate.h"
 
 #include <sys/mman.h>
