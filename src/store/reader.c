@@ -2,6 +2,7 @@
 /* reader.c: reads a recording, and tells what it holds (reader.h). */
 #include "store/reader.h"
 
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/thread.h"
 #include "base/vector.h"
@@ -351,23 +352,6 @@ static struct mw_error *open_file(struct mw_store_reader *reader)
 	return check_header(reader->path, header, mw_read_at(reader->fd, header, sizeof(header), 0));
 }
 
-struct mw_error *mw_store_open(const char *path, struct mw_store_reader **out)
-{
-	struct mw_store_reader *reader = calloc(1, sizeof(*reader));
-	struct mw_error *err;
-
-	if (!reader)
-		return mw_error_nomem();
-	reader->fd = -1;
-	reader->path = strdup(path);
-	err = reader->path ? open_file(reader) : mw_error_nomem();
-	if (err)
-		mw_store_close(reader);
-	else
-		*out = reader;
-	return err;
-}
-
 void mw_store_close(struct mw_store_reader *reader)
 {
 	if (!reader)
@@ -376,6 +360,26 @@ void mw_store_close(struct mw_store_reader *reader)
 		close(reader->fd);
 	free(reader->path);
 	free(reader);
+}
+
+static void drop_reader(struct mw_store_reader **reader)
+{
+	mw_store_close(*reader);
+}
+
+struct mw_error *mw_store_open(const char *path, struct mw_store_reader **out)
+{
+	MW_CLEANUP(drop_reader) struct mw_store_reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return mw_error_nomem();
+	reader->fd = -1;
+	reader->path = strdup(path);
+	if (!reader->path)
+		return mw_error_nomem();
+	MW_TRY(open_file(reader));
+	*out = MW_TAKE(reader);
+	return NULL;
 }
 
 /* The process a chunk is of; NULL without memory. */

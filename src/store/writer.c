@@ -377,45 +377,34 @@ static void free_writer(struct mw_store_writer *writer)
 	free(writer);
 }
 
-/* Where a recording of that name begins to be, and nothing that writes it yet. */
+static void drop_writer(struct mw_store_writer **writer)
+{
+	if (*writer)
+		free_writer(*writer);
+}
+
+/* Where a recording of that name begins to be, and nothing that writes it yet; *out is to be freed on failure as well. */
 static struct mw_error *open_writer(const char *path, struct mw_store_writer **out)
 {
-	struct mw_store_writer *writer = calloc(1, sizeof(*writer));
-	struct mw_error *err;
+	struct mw_store_writer *writer = *out = calloc(1, sizeof(*writer));
 
 	if (!writer)
 		return mw_error_nomem();
 	writer->fd = writer->place.dir = writer->place.there = -1;
 	writer->path = strdup(path);
 	writer->scratch = malloc(MW_STORE_CHUNK_MAX);
-	err = writer->path && writer->scratch ? open_place(writer) : mw_error_nomem();
-	if (err)
-		free_writer(writer);
-	else
-		*out = writer;
-	return err;
-}
-
-/* Takes the writer where that fails. */
-static struct mw_error *start(struct mw_store_writer *writer, const struct mw_store_upto *begin,
-			      struct mw_store_writer **out)
-{
-	struct mw_error *err = queue_start(&writer->queue, writer->fd, begin);
-
-	if (err)
-		free_writer(writer);
-	else
-		*out = writer;
-	return err;
+	return writer->path && writer->scratch ? open_place(writer) : mw_error_nomem();
 }
 
 struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
 {
+	MW_CLEANUP(drop_writer) struct mw_store_writer *writer = NULL;
 	const struct mw_store_upto nothing = {0};
-	struct mw_store_writer *writer = NULL;
 
 	MW_TRY(open_writer(path, &writer));
-	return start(writer, &nothing, out);
+	MW_TRY(queue_start(&writer->queue, writer->fd, &nothing));
+	*out = MW_TAKE(writer);
+	return NULL;
 }
 
 /* 0, or an errno value. */
@@ -454,20 +443,18 @@ struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_sto
 			       bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context,
 			       struct mw_store_writer **out)
 {
-	struct mw_store_writer *writer = NULL;
+	MW_CLEANUP(drop_writer) struct mw_store_writer *writer = NULL;
 	MW_CLOSE int source = mw_store_reopen(from);
 	int errnum = source < 0 ? errno : 0;
 
 	MW_TRY(open_writer(path, &writer));
 	if (!errnum)
 		errnum = copy_bytes(source, writer->fd, upto->bytes, go_on, context);
-	if (errnum) {
-		struct mw_error *err = cannot_write(writer, errnum, "");
-
-		free_writer(writer);
-		return err;
-	}
-	return start(writer, upto, out);
+	if (errnum)
+		return cannot_write(writer, errnum, "");
+	MW_TRY(queue_start(&writer->queue, writer->fd, upto));
+	*out = MW_TAKE(writer);
+	return NULL;
 }
 
 uint64_t mw_store_moment(struct mw_store_writer *writer)

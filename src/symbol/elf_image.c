@@ -475,55 +475,6 @@ static struct mw_error *read_headers(struct mw_elf *elf)
 	return NULL;
 }
 
-static struct mw_error *create(const char *name, struct mw_elf **out)
-{
-	struct mw_elf *elf = calloc(1, sizeof(*elf));
-
-	if (!elf)
-		return mw_error_nomem();
-	atomic_init(&elf->references, 1);
-	elf->bytes.fd = -1;
-	elf->is_static = true;
-	elf->name = strdup(name);
-	if (!elf->name) {
-		free(elf);
-		return mw_error_nomem();
-	}
-	*out = elf;
-	return NULL;
-}
-
-/* `err`: of getting its bytes. */
-static struct mw_error *finish(struct mw_elf *elf, struct mw_error *err, struct mw_elf **out)
-{
-	if (!err)
-		err = read_headers(elf);
-	if (err) {
-		mw_elf_unref(elf);
-		return err;
-	}
-	*out = elf;
-	return NULL;
-}
-
-struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out)
-{
-	struct mw_elf *elf = NULL;
-
-	MW_TRY(create(name, &elf));
-	return finish(elf, bytes_open(&elf->bytes, fd, name), out);
-}
-
-struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *name, struct mw_elf **out)
-{
-	struct mw_elf *elf = NULL;
-
-	if (size == 0)
-		return mw_error_create(MW_ERROR_DATA, 0, "%s is not an ELF file: it is empty", name);
-	MW_TRY(create(name, &elf));
-	return finish(elf, bytes_copy(&elf->bytes, bytes, size), out);
-}
-
 void mw_elf_unref(struct mw_elf *elf)
 {
 	if (!elf || atomic_fetch_sub_explicit(&elf->references, 1, memory_order_acq_rel) != 1)
@@ -535,6 +486,48 @@ void mw_elf_unref(struct mw_elf *elf)
 	free(elf->soname);
 	free(elf->name);
 	free(elf);
+}
+
+static void drop(struct mw_elf **elf)
+{
+	mw_elf_unref(*elf);
+}
+
+static struct mw_error *create(const char *name, struct mw_elf **out)
+{
+	struct mw_elf *elf = *out = calloc(1, sizeof(*elf));
+
+	if (!elf)
+		return mw_error_nomem();
+	atomic_init(&elf->references, 1);
+	elf->bytes.fd = -1;
+	elf->is_static = true;
+	elf->name = strdup(name);
+	return elf->name ? NULL : mw_error_nomem();
+}
+
+struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out)
+{
+	MW_CLEANUP(drop) struct mw_elf *elf = NULL;
+
+	MW_TRY(create(name, &elf));
+	MW_TRY(bytes_open(&elf->bytes, fd, name));
+	MW_TRY(read_headers(elf));
+	*out = MW_TAKE(elf);
+	return NULL;
+}
+
+struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *name, struct mw_elf **out)
+{
+	MW_CLEANUP(drop) struct mw_elf *elf = NULL;
+
+	if (size == 0)
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not an ELF file: it is empty", name);
+	MW_TRY(create(name, &elf));
+	MW_TRY(bytes_copy(&elf->bytes, bytes, size));
+	MW_TRY(read_headers(elf));
+	*out = MW_TAKE(elf);
+	return NULL;
 }
 
 bool mw_elf_has_symbols(const struct mw_elf *elf)
