@@ -163,8 +163,7 @@ static const char *const kinds[MW_REGION_KIND_COUNT] = {
 	[MW_REGION_HEAP] = "of the heap beside them", [MW_REGION_ARENA] = "of allocators' arenas beside them",
 	[MW_REGION_STACK] = "stacks of threads",      [MW_REGION_ANONYMOUS] = "anonymous mappings",
 	[MW_REGION_FILE_TEXT] = "files' code",        [MW_REGION_FILE_DATA] = "files' data",
-	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_OWN] = "memwatch's own",
-	[MW_REGION_SPECIAL] = "special mappings",
+	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_SPECIAL] = "special mappings",
 };
 
 /* Most first. */

@@ -142,6 +142,9 @@ static void find_kinds(const struct mw_report *report, uint64_t heap, uint64_t v
 	for (unsigned kind = 0; kind < MW_REGION_KIND_COUNT; kind++) {
 		uint64_t start = space->start.kinds[kind].resident, end = space->end.kinds[kind].resident;
 
+		/* Its own is there before the first sample of the RSS. */
+		if (kind == MW_REGION_OWN)
+			continue;
 		if (start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN)
 			return;
 		rss->kinds[kind] = end > start ? end - start : 0;
