@@ -48,6 +48,8 @@ test("what is looked at is in the address; a link and a reload bring it again", 
 	assert.equal(await page.isDisabled('button:text-is("Back")'), true, "nothing was looked at before");
 	const sent = await browser.open(html, { hash: text });
 	assert.deepEqual(await shown(sent), want);
+	// The cells are held against the totals of all, not of what the address asks for.
+	assert.equal(await sent.textContent("#fault"), "");
 	// All as at first: the address is as at first too.
 	await sent.click('.timeline .group button:last-child');
 	await tab(sent, "suspects");

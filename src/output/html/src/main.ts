@@ -155,6 +155,8 @@ function contradiction(app: App): string | null {
 function build(page: Page, raw: Uint8Array): void {
 	const model = new Model(page, raw);
 	const app = new App(model);
+	// Before the address chooses an interval.
+	const wrong = contradiction(app);
 	const overview = new Overview(app);
 	const timeline = new Timeline(app);
 	const table = new Table(app);
@@ -228,7 +230,6 @@ function build(page: Page, raw: Uint8Array): void {
 		tabs.changed();
 		address?.changed();
 	});
-	const wrong = contradiction(app);
 	if (wrong) fill(document.getElementById("fault")!, h("p", { class: "fault", role: "alert" }, wrong));
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 		setTheme(storedTheme());
