@@ -126,6 +126,14 @@ static bool is_let_go(const struct mw_course *course)
 	       course->steps - last_at <= MARGIN * (last_at - first_at) / (count - 1);
 }
 
+/* Nothing has got older than what was freed, and what there was went at once, not long ago or again and again. */
+static bool was_let_go(const struct mw_course *course)
+{
+	bool young = course->in->active - course->in->oldest <= MARGIN * course->longest_of_all;
+
+	return course->emptied || ((course->mortal || (!course->settled.count && young)) && is_let_go(course));
+}
+
 /* When blocks settled. */
 struct pattern {
 	double first, last;  /* steps from the first to behind the last in which some did */
@@ -342,29 +350,30 @@ static bool calms(enum mw_growth_verdict verdict)
  */
 static bool is_certain(const struct mw_course *course, enum mw_growth_verdict verdict)
 {
+	if (calms(verdict))
+		return true;
 	if (verdict == MW_GROWTH_CONTAINER)
 		return course->in->replaced.count >= 8 && mw_course_keeps_rising(course) &&
 		       mw_course_births_between(course, course->steps / 2, course->steps) >=
 			       SLOWER * mw_course_births_between(course, 0, course->steps / 2);
-	return course->settle_class >= 0 && course->mostly_freed && course->longest < LONG_LIVED * course->seconds;
+	return verdict >= MW_GROWTH_STEADY && course->settle_class >= 0 && course->mostly_freed &&
+	       course->longest < LONG_LIVED * course->seconds;
 }
 
 static enum mw_growth_verdict judge(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
-
 	bool all_settled =
 		course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
-	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
+	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS, rises;
 
-	bool rises;
-
-	*certain = all_settled;
+	*certain = false;
 	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
 	if (all_settled) {
 		verdict = !judged                              ? MW_GROWTH_CHURN
 			  : mw_course_is_container(course->in) ? judge_container(course)
 							       : judge_level(course);
+		*certain = verdict < MW_GROWTH_STEADY || is_certain(course, verdict);
 		return verdict >= MW_GROWTH_STEADY ? verdict : MW_GROWTH_CHURN;
 	}
 	if (!judged)
@@ -374,11 +383,6 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 	} else if (is_replacing(course)) {
 		*certain = !course->in->replaced.unknown;
 		return MW_GROWTH_STEADY_STATE;
-	} else if (course->emptied ||
-		   ((course->mortal || (!course->settled.count &&
-					course->in->active - course->in->oldest <= MARGIN * course->longest_of_all)) &&
-		    is_let_go(course))) {
-		return MW_GROWTH_CHURN;
 	} else if (is_nearly_full(course)) {
 		return MW_GROWTH_PLATEAU;
 	} else {
@@ -390,13 +394,19 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 		  (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
 	if (calms(verdict) && ((course->could < LEAST_SETTLED && !is_level(course)) || rises))
 		verdict = MW_GROWTH_TOO_SHORT;
-	if (!calms(verdict) && !mw_course_is_container(course->in) && is_balanced(course))
+	if (mw_course_is_container(course->in)) {
+		*certain = is_certain(course, verdict);
+		return verdict;
+	}
+	if (!calms(verdict) && was_let_go(course))
+		return MW_GROWTH_CHURN;
+	if (!calms(verdict) && is_balanced(course))
 		return MW_GROWTH_STEADY_STATE;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))
 		verdict =
 			rises_evenly(course) && mw_course_keeps_rising(course) ? MW_GROWTH_STEADY : MW_GROWTH_TOO_SHORT;
-	*certain = calms(verdict) || (verdict >= MW_GROWTH_STEADY && is_certain(course, verdict));
+	*certain = is_certain(course, verdict);
 	return verdict;
 }
 

@@ -33,8 +33,6 @@
  *                       often: the next time is expected after the last pause times that factor. Quiet for thrice the
  *                       longest pause is a plateau. One replacement alone is too short to tell
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
- *   churn               all that was born before the last wave is gone, and that is not long ago; or the level was let go
- *                       twice or more, to where it was
  *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are
  *                       still to come: a table of results that were computed once
  *   Where nothing settled, or all is mortal:
@@ -55,6 +53,9 @@
  *   accelerating        births speed up by half or more
  *   stepwise growth     three bursts or more, with pauses that take most of the time
  *   steady growth       the rest
+ *
+ * What would be growth or too short is churn, which is not certain, where all that was born before the last wave is gone, and
+ * that is not long ago; or where the level was let go twice or more, to where it was, and nothing is older than what went.
  *
  * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
  * the process holds no more and no less over the second half, all stacks and older blocks taken together (or, inclusive,
