@@ -82,12 +82,12 @@ double mw_course_kept_between(const struct mw_course *course, int first, int end
 bool mw_course_is_container(const struct mw_verdict_input *in)
 {
 	uint64_t gone = in->transient.count + in->replaced.older.count;
+	double all = (double)(in->size.bytes + in->replaced.older.bytes) /
+		     (double)(in->size.count + in->replaced.older.count);
 
 	/* Blocks of sizes that differ, of which some stay, are no storage that grows: what is there now is larger. */
-	if (in->impacting.count > 4 && (double)in->impacting.bytes * (double)in->size.count <
-					       LARGER * (double)in->size.bytes * (double)in->impacting.count)
+	if (in->impacting.count > 4 && (double)in->impacting.bytes < LARGER * all * (double)in->impacting.count)
 		return false;
-
 	/* Most of what was begun is gone. */
 	if (in->size.count > in->replaced.count + 2 &&
 	    in->size.count - in->replaced.count >= ENDED * (in->impacting.count + 1))
