@@ -25,14 +25,19 @@ static struct {
  * capstone does not look at what its allocator gives it. Where there is no memory once, the reserve for that is given
  * back; without any left it crashes, and memwatch with it.
  */
-static void *get(size_t size)
+static void *get_more(void *old, size_t size)
 {
-	void *memory = malloc(size);
+	void *memory = realloc(old, size);
 
 	if (memory)
 		return memory;
 	mw_reserve_release();
-	return malloc(size);
+	return realloc(old, size);
+}
+
+static void *get(size_t size)
+{
+	return get_more(NULL, size);
 }
 
 static void *get_zeroed(size_t count, size_t size)
@@ -43,16 +48,6 @@ static void *get_zeroed(size_t count, size_t size)
 		return memory;
 	mw_reserve_release();
 	return calloc(count, size);
-}
-
-static void *get_more(void *old, size_t size)
-{
-	void *memory = realloc(old, size);
-
-	if (memory)
-		return memory;
-	mw_reserve_release();
-	return realloc(old, size);
 }
 
 static void decoder_close(void)

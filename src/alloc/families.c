@@ -3,6 +3,7 @@
 #include "alloc/families.h"
 
 #include "alloc/tables.h"
+#include "base/path.h"
 #include "base/vector.h"
 
 #include <stdlib.h>
@@ -196,13 +197,6 @@ static const char *const allocator_markers[] = {
 	NULL,
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static enum mw_module_class class_of_name(const char *name)
 {
 	if (has_prefix(name, allocator_names))
@@ -242,7 +236,7 @@ static bool is_allocator_library(const char *name, struct mw_elf *elf)
 
 enum mw_module_class mw_alloc_classify(const char *path, struct mw_elf *elf)
 {
-	const char *name = base_name(path ? path : "");
+	const char *name = mw_path_name(path ? path : "");
 	enum mw_module_class found = class_of_name(name);
 
 	if (found != MW_MODULE_OTHER || !elf)

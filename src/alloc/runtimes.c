@@ -2,6 +2,8 @@
 /* runtimes.c: runtimes whose objects are no blocks of malloc's. A new one is a row. */
 #include "alloc/families.h"
 
+#include "base/path.h"
+
 #include <string.h>
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -42,7 +44,7 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 
 static bool is_named(const struct mw_runtime *runtime, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = mw_path_name(path);
 
 	for (const char *const *module = runtime->modules; *module; module++)
 		if (strncmp(*module, "lib", 3) == 0 ? strncmp(name, *module, strlen(*module)) == 0

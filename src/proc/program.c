@@ -112,13 +112,6 @@ struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count)
 
 /* --- by which name it was executed -------------------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* As the process sees it: what is not absolute is meant from its working directory, if that is still the one. */
 static char *absolute(pid_t tid, const char *path)
 {
@@ -141,7 +134,7 @@ static char *absolute(pid_t tid, const char *path)
 static char *check_executed(pid_t tid, const char *path, const char *exe, const struct stat *file)
 {
 	MW_FREE char *whole = NULL;
-	const char *name = base_name(path), *mapped = base_name(exe);
+	const char *name = mw_path_name(path), *mapped = mw_path_name(exe);
 	struct stat found;
 
 	if (!*name || strncmp(mapped, name, strlen(name)) == 0)

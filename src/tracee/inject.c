@@ -230,7 +230,7 @@ static bool find_room(pid_t tid, const struct mw_maps *maps, size_t size, struct
 	*grows = false;
 	if (!mw_error_none(mw_tracee_get_regs(tid, &regs)))
 		return false;
-	sp = regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp];
+	sp = regs.general.gpr[mw_machine.sp];
 	if (!library_stack(tid, &regs.general, maps, &look)) {
 		if (!first_stack(tid, sp, maps, &look))
 			return false;
@@ -314,7 +314,7 @@ enum place {
 
 static bool is_place(const struct mw_mapping *mapping, enum place place)
 {
-	const char *slash = strrchr(mapping->path, '/'), *name = slash ? slash + 1 : mapping->path;
+	const char *name = mw_path_name(mapping->path);
 
 	if (!mapping->read || !mapping->exec || (place != IN_VDSO && !mapping->inode))
 		return false;

@@ -154,13 +154,6 @@ static bool ends_with(const char *text, const char *end)
 	return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-static const char *name_in(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* A tool of valgrind's is a static program (…/libexec/valgrind/memcheck-amd64-linux) that maps and translates the
  * other. */
 static bool is_valgrind(const char *exe)
@@ -170,7 +163,7 @@ static bool is_valgrind(const char *exe)
 
 static bool is_qemu(const char *exe)
 {
-	const char *name = name_in(exe);
+	const char *name = mw_path_name(exe);
 	size_t length;
 
 	if (strncmp(name, QEMU, strlen(QEMU)) != 0)
@@ -188,7 +181,7 @@ static bool is_qemu(const char *exe)
 static bool has_preload(const struct mw_maps *maps)
 {
 	for (size_t i = 0; i < maps->count; i++)
-		if (strncmp(name_in(maps->items[i].path), "vgpreload_", strlen("vgpreload_")) == 0)
+		if (strncmp(mw_path_name(maps->items[i].path), "vgpreload_", strlen("vgpreload_")) == 0)
 			return true;
 	return false;
 }
@@ -231,7 +224,7 @@ static struct mw_error *check_emulated(pid_t pid, const char *what)
 /* The program that finds the tool and becomes it; in some distributions a script stands before it. */
 static bool becomes_valgrind(const char *exe)
 {
-	return strcmp(name_in(exe), "valgrind") == 0 || strcmp(name_in(exe), "valgrind.bin") == 0;
+	return strcmp(mw_path_name(exe), "valgrind") == 0 || strcmp(mw_path_name(exe), "valgrind.bin") == 0;
 }
 
 struct mw_error *mw_preflight_became(pid_t pid, const char *what)

@@ -147,51 +147,37 @@ static size_t put_area(pid_t tid, uint8_t *out, size_t capacity)
 
 /* A call that is to be restarted begins anew, with all of its time where it waits for some. One that has been restarted
  * to wait for the rest of it has been interrupted: the kernel forgets what that was when a handler returns. */
-static void settle_call(struct user_regs_struct *raw)
+static void settle_call(struct mw_regs *regs)
 {
-	int64_t result = (int64_t)raw->rax;
+	int64_t result = (int64_t)regs->gpr[0];
 
-	if ((int64_t)raw->orig_rax < 0)
+	if ((int64_t)regs->syscall < 0)
 		return;
-	if (result == -ERESTART_RESTARTBLOCK && raw->orig_rax == SYS_restart_syscall) {
-		raw->rax = (uint64_t)-EINTR;
+	if (result == -ERESTART_RESTARTBLOCK && regs->syscall == SYS_restart_syscall) {
+		regs->gpr[0] = (uint64_t)-EINTR;
 	} else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
 		   result == -ERESTART_RESTARTBLOCK) {
-		raw->rax = raw->orig_rax;
-		raw->rip -= SYSCALL_LENGTH;
+		regs->gpr[0] = regs->syscall;
+		regs->pc -= SYSCALL_LENGTH;
 	}
 }
 
 static void put_context(const struct mw_tracee_regs *regs, uint64_t mask, mw_addr area, ucontext_t *context)
 {
-	struct user_regs_struct raw = regs->raw;
+	/* By DWARF number. */
+	static const uint8_t order[MW_REG_COUNT] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+						    REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+						    REG_R12, REG_R13, REG_R14, REG_R15};
+	const uint64_t segments = (regs->raw.cs & 0xffff) | (regs->raw.ss & 0xffff) << 48;
 	greg_t *to = context->uc_mcontext.gregs;
+	struct mw_regs now = regs->general;
 
-	mw_regs_to_kernel(&regs->general, &raw);
-	settle_call(&raw);
-	const uint64_t registers[] = {
-		[REG_R8] = raw.r8,
-		[REG_R9] = raw.r9,
-		[REG_R10] = raw.r10,
-		[REG_R11] = raw.r11,
-		[REG_R12] = raw.r12,
-		[REG_R13] = raw.r13,
-		[REG_R14] = raw.r14,
-		[REG_R15] = raw.r15,
-		[REG_RDI] = raw.rdi,
-		[REG_RSI] = raw.rsi,
-		[REG_RBP] = raw.rbp,
-		[REG_RBX] = raw.rbx,
-		[REG_RDX] = raw.rdx,
-		[REG_RAX] = raw.rax,
-		[REG_RCX] = raw.rcx,
-		[REG_RSP] = raw.rsp,
-		[REG_RIP] = raw.rip,
-		[REG_EFL] = raw.eflags,
-		[REG_CSGSFS] = (raw.cs & 0xffff) | (raw.ss & 0xffff) << 48,
-	};
-
-	memcpy(to, registers, sizeof(registers));
+	settle_call(&now);
+	for (unsigned i = 0; i < MW_REG_COUNT; i++)
+		to[order[i]] = (greg_t)now.gpr[i];
+	to[REG_RIP] = (greg_t)now.pc;
+	to[REG_EFL] = (greg_t)now.flags;
+	to[REG_CSGSFS] = (greg_t)segments;
 	context->uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
 	context->uc_stack.ss_flags = NO_SUCH_FLAGS;
 	memcpy(&context->uc_mcontext.fpregs, &area, sizeof(area));
@@ -219,6 +205,7 @@ size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64
 const struct mw_machine mw_machine = {
 	.elf = EM_X86_64,
 	.result = 0,
+	.sp = 7,
 	.pc = offsetof(struct user, regs) + offsetof(struct user_regs_struct, rip),
 	.frame_mask = offsetof(ucontext_t, uc_sigmask),
 	.frame_align = ALIGN,

@@ -215,7 +215,7 @@ static bool is_way_code(pid_t tid, mw_addr pc)
 
 bool mw_sigframe_is_at(pid_t tid, const struct mw_regs *regs)
 {
-	const mw_addr sp = regs->gpr[mw_arch_find(mw_target_machine())->dwarf_sp];
+	const mw_addr sp = regs->gpr[mw_machine.sp];
 	/* The stack pointer is in the frame's first bytes, or in what is popped, which lies right before it. */
 	const mw_addr frame = (sp + MW_SIGFRAME_FIRST) & ~(mw_addr)(mw_machine.frame_align - 1);
 	const mw_addr at = frame + mw_machine.frame_spare;
@@ -288,9 +288,9 @@ static void rseq_abort(pid_t tid, struct mw_tracee_regs *regs)
 		regs->general.pc = sequence.abort;
 }
 
-static struct mw_error *failed(const char *what, pid_t tid)
+static struct mw_error *wait_failed(pid_t tid)
 {
-	return mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno, "cannot %s thread %d", what,
+	return mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno, "cannot wait for thread %d",
 			       tid);
 }
 
@@ -318,7 +318,7 @@ static struct mw_error *stop_frozen(pid_t tid)
 		if (got == tid)
 			break;
 		if (got < 0 && errno != EINTR)
-			return failed("wait for", tid);
+			return wait_failed(tid);
 		usleep(NAP_US);
 	}
 	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d makes no progress", tid),
@@ -340,7 +340,7 @@ static struct mw_error *await(pid_t tid, int *status)
 		if (got == tid)
 			return NULL;
 		if (got < 0 && errno != EINTR)
-			return failed("wait for", tid);
+			return wait_failed(tid);
 		if (i < YIELDS) {
 			sched_yield();
 			continue;
@@ -392,8 +392,7 @@ static bool is_sent(pid_t tid, int signal, struct put_off *put_off)
 }
 
 /* Resume by `request` until a stop that `wanted` accepts. */
-static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, bool (*wanted)(int status),
-				     struct put_off *put_off)
+static struct mw_error *resume_until(pid_t tid, int request, bool (*wanted)(int status), struct put_off *put_off)
 {
 	for (int i = 0; i < MAX_STOPS; i++) {
 		int status;
@@ -401,8 +400,7 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 		/* Anew each time: another stop takes an interrupt along that came before it. */
 		if (wanted == at_interrupt)
 			MW_TRY(mw_tracee_interrupt(tid));
-		if (ptrace(request, tid, NULL, NULL))
-			return failed("resume", tid);
+		MW_TRY(mw_tracee_request(request, tid, 0, NULL, "resume"));
 		MW_TRY(await(tid, &status));
 		if (!WIFSTOPPED(status))
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
@@ -502,7 +500,6 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 					    long number, const uint64_t arguments[6], struct sigframe *way,
 					    int64_t *result)
 {
-	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	struct mw_tracee_regs before, regs;
 	struct mw_error *err;
 	uint64_t mask;
@@ -514,7 +511,7 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 	regs = before;
 	mw_regs_set_syscall(&regs, code->insn, number, arguments);
 	if (way->size)
-		regs.general.gpr[arch->dwarf_sp] = way->sp;
+		regs.general.gpr[mw_machine.sp] = way->sp;
 	err = perform(tid, &regs, mask, result);
 	err = mw_error_first(err, mw_tracee_set_sigmask(tid, mask));
 	err = mw_error_first(err, mw_tracee_set_regs(tid, &before));
@@ -593,7 +590,7 @@ static void room_below(pid_t tid, struct mw_room *room)
 	struct mw_tracee_regs regs;
 
 	if (mw_error_none(mw_tracee_get_regs(tid, &regs))) {
-		room->high = (regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp] - BELOW) & ~(mw_addr)15;
+		room->high = (regs.general.gpr[mw_machine.sp] - BELOW) & ~(mw_addr)15;
 		room->low = room->high - MW_SCRATCH_SIZE;
 	}
 }

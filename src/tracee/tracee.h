@@ -38,7 +38,8 @@ struct mw_machine_code {
 /* The ELF machine that this memwatch can trace, and where things are on it. */
 struct mw_machine {
 	uint16_t elf;
-	uint8_t result; /* the register that a system call's result is in */
+	uint8_t result; /* the register that a system call's result is in, by DWARF number */
+	uint8_t sp;     /* … the stack pointer */
 	size_t pc;      /* where the pc stands in the kernel's user area */
 	/* Of a signal's frame: where the mask is that is put back, from the stack pointer that its handler returns
 	 * with; and four words that nobody reads. */

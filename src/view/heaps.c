@@ -2,6 +2,7 @@
 /* heaps.c: heap handles (heaps.h). */
 #include "view/heaps.h"
 
+#include "base/path.h"
 #include "base/vector.h"
 #include "view/metadata.h"
 
@@ -108,7 +109,7 @@ static struct mw_error *add_mapping(struct mw_heaps *heaps, const struct mw_stor
 /* Whose malloc it is decides about all that comes from operator new and the like, too. */
 static void note_malloc(struct mw_heaps *heaps, const char *module)
 {
-	const char *slash = strrchr(module, '/'), *name = slash ? slash + 1 : module;
+	const char *name = mw_path_name(module);
 
 	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
 		if (strncmp(name, signs[i].text, strlen(signs[i].text)) == 0) {
