@@ -2,6 +2,7 @@
 /* place.c: see place.h. */
 #include "base/place.h"
 
+#include "base/path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -65,15 +66,12 @@ static int refuse(struct mw_place *place, const char *why, int errnum)
 /* What the path ends in. */
 static int take_there(struct mw_place *place, const struct stat *info)
 {
-	char link[40];
-
 	if (S_ISDIR(info->st_mode))
 		return EISDIR;
 	if (S_ISREG(info->st_mode)) {
 		place->kind = MW_PLACE_FILE;
-		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place->there);
 		/* rename would replace a file that its owner has protected from being written. */
-		if (faccessat(AT_FDCWD, link, W_OK, AT_EACCESS) != 0)
+		if (faccessat(AT_FDCWD, mw_path("/proc/self/fd/%d", place->there).text, W_OK, AT_EACCESS) != 0)
 			return errno;
 		return may_replace(place->dir, info) ? 0 : EPERM;
 	}
@@ -232,13 +230,10 @@ static int open_named(struct mw_place *place)
 
 int mw_place_open(struct mw_place *place)
 {
-	char link[40];
 	int fd;
 
-	if (place->kind == MW_PLACE_OPEN) {
-		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place->there);
-		return open(link, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	}
+	if (place->kind == MW_PLACE_OPEN)
+		return open(mw_path("/proc/self/fd/%d", place->there).text, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	/* A file without a name leaves nothing behind, whatever ends memwatch; not every file system has them. */
 	fd = openat(place->dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
@@ -251,12 +246,11 @@ int mw_place_open(struct mw_place *place)
 /* Only rename() replaces what is there, and it wants a name. */
 static int link_temporary(struct mw_place *place, int fd)
 {
-	char from[40];
+	const struct mw_path from = mw_path("/proc/self/fd/%d", fd);
 
-	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
 	for (unsigned attempt = 0; attempt < 1000; attempt++) {
 		propose(place, attempt);
-		if (linkat(AT_FDCWD, from, place->dir, place->temp, AT_SYMLINK_FOLLOW) == 0) {
+		if (linkat(AT_FDCWD, from.text, place->dir, place->temp, AT_SYMLINK_FOLLOW) == 0) {
 			place->has_temp = true;
 			return 0;
 		}
@@ -280,13 +274,12 @@ int mw_place_name(struct mw_place *place, int fd)
 
 char *mw_place_partial(const struct mw_place *place)
 {
-	char link[40], directory[PATH_MAX], *path;
+	char directory[PATH_MAX], *path;
 	ssize_t length;
 
 	if (!place->has_temp)
 		return NULL;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place->dir);
-	length = readlink(link, directory, sizeof(directory) - 1);
+	length = readlink(mw_path("/proc/self/fd/%d", place->dir).text, directory, sizeof(directory) - 1);
 	if (length < 0)
 		return NULL;
 	directory[length] = '\0';

@@ -3,6 +3,7 @@
 #include "session/outputs.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/place.h"
 #include "session/terminal.h"
 #include "store/reader.h"
@@ -259,7 +260,7 @@ static struct mw_error *check_pair(const char *option, const char *name, const c
 static struct mw_error *check_there(const char *option, const char *name, const char *what,
 				    bool (*is_own)(const char *head, size_t size))
 {
-	char link[40], head[HEAD_SIZE];
+	char head[HEAD_SIZE];
 	struct mw_place place;
 	ssize_t size = 0;
 	bool found;
@@ -269,8 +270,7 @@ static struct mw_error *check_there(const char *option, const char *name, const 
 		return NULL;
 	found = mw_place_find(&place, name) == 0 && place.kind == MW_PLACE_FILE;
 	if (found) {
-		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place.there);
-		fd = open(link, O_RDONLY | O_CLOEXEC);
+		fd = open(mw_path("/proc/self/fd/%d", place.there).text, O_RDONLY | O_CLOEXEC);
 		size = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
 		if (fd >= 0)
 			close(fd);

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/path.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -433,10 +434,7 @@ static int copy_bytes(int from, int to, uint64_t bytes, bool (*go_on)(void *cont
 /* The descriptor is one to write to; and what it leads to may have no name. */
 int mw_store_reopen(const struct mw_store_writer *writer)
 {
-	char name[40];
-
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", writer->fd);
-	return open(name, O_RDONLY | O_CLOEXEC);
+	return open(mw_path("/proc/self/fd/%d", writer->fd).text, O_RDONLY | O_CLOEXEC);
 }
 
 struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_store_upto *upto, const char *path,

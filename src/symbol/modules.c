@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/shared_list.h"
 #include "base/vector.h"
 #include "proc/peek.h"
@@ -197,22 +198,17 @@ static struct attempt open_by_name(pid_t tid, const struct mw_mapping *mapping, 
 
 static int open_by_mapping(pid_t tid, const struct mw_mapping *mapping)
 {
-	char link[96];
-
-	(void)snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", (int)tid, (unsigned long long)mapping->start,
-		       (unsigned long long)mapping->end);
-	return mw_root_open_link(link);
+	return mw_root_open_link(mw_path("/proc/%d/map_files/%llx-%llx", (int)tid, (unsigned long long)mapping->start,
+					 (unsigned long long)mapping->end)
+					 .text);
 }
 
 /* The program's own file is to be had without a capability, whatever has become of its name. */
 static int open_program(pid_t tid, const struct mw_mapping *mapping)
 {
-	char link[64];
+	int fd = mw_root_open_link(mw_path("/proc/%d/exe", (int)tid).text);
 	struct stat st;
-	int fd;
 
-	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)tid);
-	fd = mw_root_open_link(link);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) == 0 && is_mapped_file(tid, mapping, &st, NULL))

@@ -3,6 +3,7 @@
 #include "top/top.h"
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "session/outputs.h"
 #include "session/session.h"
 #include "session/watchdog.h"
@@ -163,11 +164,9 @@ static struct mw_error *report_kept(struct top *top, int fd)
 	struct mw_reports reports = {.count = 0};
 	struct mw_replay *replay = NULL;
 	struct mw_error *err;
-	char path[40];
 
 	mw_process_setup_reporting(&partials);
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	err = mw_replay_open(path, mw_progress_share, progress, &replay);
+	err = mw_replay_open(mw_path("/proc/self/fd/%d", fd).text, mw_progress_share, progress, &replay);
 	if (!err)
 		err = mw_reports_replay(&reports, &wish, replay, &interval);
 	if (!err)

@@ -147,13 +147,11 @@ void jump_answer(struct jump_process *process)
 {
 	uint32_t asks = __atomic_load_n(&jump_control(&process->recorder.shared)->asks, __ATOMIC_ACQUIRE);
 	struct inquiry inquiry = {.process = process};
-	char path[64];
 
 	if (asks == process->asks_seen)
 		return;
 	process->asks_seen = asks;
-	snprintf(path, sizeof(path), "/proc/%d/maps", mw_live_thread(process->pid));
-	inquiry.fd = open(path, O_RDONLY | O_CLOEXEC);
+	inquiry.fd = open(mw_path("/proc/%d/maps", mw_live_thread(process->pid)).text, O_RDONLY | O_CLOEXEC);
 
 	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
 		struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);

@@ -591,13 +591,11 @@ static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 	struct jump_process *process = find_process(base, pid);
 	struct mw_engine_range ranges[MW_RING_OWNED + 1];
 	size_t count = jump_own_ranges(base, pid, ranges, MW_RING_OWNED + 1);
-	char path[64];
 
 	*resident = *mapped = 0;
 	if (!process || process->ended)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", mw_live_thread(pid));
-	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	MW_CLOSE int fd = open(mw_path("/proc/%d/pagemap", mw_live_thread(pid)).text, O_RDONLY | O_CLOEXEC);
 
 	for (size_t i = 0; i < count; i++) {
 		*mapped += ranges[i].end - ranges[i].start;

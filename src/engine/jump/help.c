@@ -349,10 +349,7 @@ static bool help_begins(void *context, mw_addr pc, mw_addr inner)
 
 static bool lives(const struct jump_process *process, pid_t tid)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->pid, tid);
-	return tid > 0 && access(path, F_OK) == 0;
+	return tid > 0 && access(mw_path("/proc/%d/task/%d", process->pid, tid).text, F_OK) == 0;
 }
 
 /* Which thread of the process is `tid` in its innermost namespace? 0: none. */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/vector.h"
 #include "engine/jump/drain.h"
 #include "engine/survey.h"

@@ -322,11 +322,8 @@ static struct mw_error *map_guard(struct jump_process *process, const struct mw_
 /* Best effort. */
 static void open_own_memory(struct jump_process *process, pid_t tid)
 {
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	if (process->recorder.own_memory < 0)
-		process->recorder.own_memory = open(path, O_RDWR | O_CLOEXEC);
+		process->recorder.own_memory = open(mw_path("/proc/%d/mem", (int)tid).text, O_RDWR | O_CLOEXEC);
 }
 
 static struct mw_error *map_all(struct jump_process *process, const struct mw_inject *inject,

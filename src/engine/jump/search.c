@@ -2,6 +2,7 @@
 /* search.c: the memory of a process looked through (jump.h). */
 #include "engine/jump/jump.h"
 
+#include "base/path.h"
 #include "proc/maps.h"
 
 #include <fcntl.h>
@@ -236,14 +237,12 @@ static bool look_at_some(struct jump_search *search, const struct mw_maps *maps,
 static bool look_everywhere(struct jump_search *search, const struct mw_maps *maps)
 {
 	struct jump_seen *seen = &search->process->seen;
-	char path[64];
 	bool all = true;
 
 	search->left = MOST;
 	/* Where others have the CPU, that is not to leave anything out. */
 	search->until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + (search->brief ? BRIEF : LONGEST);
-	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)search->tid);
-	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	search->pagemap = open(mw_path("/proc/%d/pagemap", (int)search->tid).text, O_RDONLY | O_CLOEXEC);
 	if (!seen->at_large)
 		all = look_at_some(search, maps, false);
 	if (all && !seen->at_large) {

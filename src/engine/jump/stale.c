@@ -43,13 +43,12 @@ struct remains {
  */
 static bool try_lock(const struct remains *remains, pid_t tid, bool *alive)
 {
-	MW_CLOSE int fd = -1;
-	char path[96];
+	const struct mw_path path =
+		mw_path("/proc/%d/map_files/%llx-%llx", (int)tid, (unsigned long long)remains->shared.start,
+			(unsigned long long)remains->shared.end);
+	MW_CLOSE int fd = open(path.text, O_RDONLY | O_CLOEXEC);
 	int error;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)tid,
-		       (unsigned long long)remains->shared.start, (unsigned long long)remains->shared.end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	error = flock(fd, LOCK_SH | LOCK_NB) ? errno : 0;
@@ -434,12 +433,9 @@ static bool is_mapped(const struct mw_maps *maps, const struct stat *file)
 
 static void find_descriptors(struct descriptors *found)
 {
+	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)found->pid).text);
 	const struct dirent *entry;
-	char path[64];
-	DIR *directory;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)found->pid);
-	directory = opendir(path);
 	while (directory && found->count < MOST_DESCRIPTORS && (entry = readdir(directory))) {
 		char link[32];
 		ssize_t length = readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1);
