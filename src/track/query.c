@@ -228,7 +228,7 @@ bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t
 		.gone_unknown = replaced->gone_unknown,
 	};
 	mw_series_read(&replaced->older, &track->clock, replaced->older_bytes, end_ns, &out->series);
-	mw_series_read(&replaced->gone, &track->clock, replaced->gone_bytes, end_ns, &out->gone_series);
+	mw_series_read(&replaced->gone, &track->clock, replaced->gone_count, end_ns, &out->gone_series);
 	return true;
 }
 

@@ -191,7 +191,7 @@ static struct mw_error *count_gone(struct mw_track *track, uint32_t stack, uint6
 	struct mw_replaced *replaced = NULL;
 
 	MW_TRY(replaced_of(track, stack, &replaced));
-	MW_TRY(mw_series_follow(&replaced->gone, &track->clock, replaced->gone_bytes));
+	MW_TRY(mw_series_follow(&replaced->gone, &track->clock, replaced->gone_count));
 	replaced->gone_count++;
 	replaced->gone_unknown += bytes == MW_SIZE_UNKNOWN;
 	replaced->gone_bytes += bytes == MW_SIZE_UNKNOWN ? 0 : bytes;
@@ -320,7 +320,7 @@ static void find_owner(struct kin *kin, uint32_t freeing)
 		if (kin->left[i] <= 0)
 			continue;
 		apart = sizes_apart(&record->tally, gone);
-		if (apart >= LIKE + CLEAR || !are_of_one_function(kin->track, i, freeing))
+		if (apart >= LIKE || !are_of_one_function(kin->track, i, freeing))
 			continue;
 		all += kin->left[i];
 		off = apart + fabs(log(kin->left[i] / count)) / 2;

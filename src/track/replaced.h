@@ -47,7 +47,7 @@ struct mw_replaced {
 	uint64_t count, larger; /* of all: how many, and where the new block is larger than the old one */
 	uint64_t ambiguous;     /* of older_count */
 	/* Blocks from before the window that calls with this stack freed; bytes of those whose size is known. */
-	struct mw_series gone;
+	struct mw_series gone; /* of gone_count */
 	uint64_t gone_bytes, gone_count, gone_unknown;
 };
 

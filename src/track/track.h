@@ -126,7 +126,7 @@ struct mw_track_replaced {
 	/* Blocks from before the window that calls with this stack freed; bytes of those whose size is known. */
 	struct mw_amount gone;
 	uint64_t gone_unknown;
-	struct mw_track_series gone_series; /* of gone.bytes */
+	struct mw_track_series gone_series; /* of gone.count */
 };
 /* False where they took no place. */
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out);

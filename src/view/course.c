@@ -170,13 +170,17 @@ static void find_levels(struct mw_course *course)
 	const struct mw_verdict_input *in = course->in;
 	int late;
 	double highest = 0, level[STEPS] = {0};
+	bool by_count;
 
 	course->steps = (int)in->level.count;
 	late = course->steps - course->steps / 2;
 	course->step = (double)in->level.step_ns / 1e9;
 	course->inclusive = owns_sizes(in);
+	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
+	/* Where nearly nothing was freed, by number as well. */
+	by_count = in->by_count && in->transient.count * 16 <= in->size.count && !course->inclusive;
 	for (int i = 0; i < course->steps; i++) {
-		course->net[i] = (double)in->level.bytes[i];
+		course->net[i] = by_count ? (double)in->births.bytes[i] * course->block : (double)in->level.bytes[i];
 		if (course->inclusive)
 			course->net[i] -= in->sizes.older[i] / usable_share(in);
 		else if (mw_course_is_replaced_known(in) && i < (int)in->replaced.series.count)
@@ -204,7 +208,6 @@ static void find_levels(struct mw_course *course)
 			course->shortest >= ALIKE * course->longest && course->longest > LONG_LIVED * course->seconds;
 	}
 	course->mostly_freed = in->transient.count * 2 >= in->size.count;
-	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
 	for (int i = 0; i < course->steps; i++)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =

@@ -9,7 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define BATCH 4096u /* groups whose figures are in memory at once, some KiB each */
+#define ROUNDING 8.0   /* bytes: what is usable of a block, less what was asked for */
+#define LIKE     0.1   /* of a mean size */
+#define BATCH    4096u /* groups whose figures are in memory at once, some KiB each */
 
 struct size_set {
 	uint64_t bits[MW_SIZE_CLASSES / 64 + 1];
@@ -157,24 +159,30 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	return mw_histogram_merge(&walk->lifetimes[group], mw_track_stack_lifetimes(walk->track, stack));
 }
 
-/* What the calls of a stack freed of older blocks of another, in usable bytes. */
+/*
+ * What the calls of a stack freed of older blocks of another. Where they are of a size, as many as come are held to be as many
+ * bytes.
+ */
 static void add_gone(struct walk *walk, uint32_t freeing)
 {
+	struct mw_verdict_input *input = &walk->inputs[walk->group_of[walk->kin[freeing]] - walk->first];
 	struct mw_track_replaced gone;
 	struct mw_track_stack owner;
-	struct mw_verdict_input *input = &walk->inputs[walk->group_of[walk->kin[freeing]] - walk->first];
-	double mean, scale;
+	double mean, went;
 
 	if (!mw_track_stack_replaced(walk->track, freeing, walk->end_ns, &gone))
 		return;
 	mw_track_stack(walk->track, walk->kin[freeing], &owner);
 	mean = (double)owner.totals.size.bytes / (double)owner.totals.size.count;
-	/* Of unknown sizes: the owner's. */
-	scale = gone.gone.bytes ? mean / (double)mw_replaced_usable((uint64_t)mean) : 0;
+	went = (double)gone.gone.bytes / (double)(gone.gone.count - gone.gone_unknown) - ROUNDING;
+	if (gone.gone.count == gone.gone_unknown || fabs(went - mean) <= LIKE * mean + ROUNDING)
+		input->by_count = true;
+	else
+		mean = went;
 	for (uint32_t i = 0; i < gone.gone_series.count; i++)
-		gone.gone_series.bytes[i] *= (float)scale;
+		gone.gone_series.bytes[i] *= (float)mean;
 	input->replaced.older.count += gone.gone.count;
-	input->replaced.older.bytes += (uint64_t)((double)gone.gone.bytes * scale);
+	input->replaced.older.bytes += (uint64_t)((double)gone.gone.count * mean);
 	input->replaced.unknown += gone.gone_unknown;
 	add_series(&input->replaced.series, &gone.gone_series);
 }

@@ -42,6 +42,11 @@ static enum mw_growth_verdict judge_container(const struct mw_course *course)
 	}
 	if (rises == 0 || course->fall > course->most * 3 / 4)
 		return MW_GROWTH_CHURN;
+	/* Many are replaced up to the end, and no more is held. */
+	if (mw_course_births_between(course, course->steps * 3 / 4, course->steps) >= LEAST_STEPS &&
+	    mw_course_births_between(course, course->steps * 7 / 8, course->steps) >= 4 &&
+	    mw_course_late_rise(course, 2) <= RISE * course->mean_late)
+		return MW_GROWTH_PLATEAU;
 	quiet = course->seconds - last;
 	if (pause > 0 && quiet >= QUIET * course->seconds && quiet > PAUSES * pause)
 		return MW_GROWTH_PLATEAU;
@@ -76,11 +81,23 @@ static bool only_more_come(const struct mw_course *course)
 static bool climbs(const struct mw_course *course)
 {
 	int eighth = course->steps / 8, half = course->steps / 2;
-	double last = mw_course_mean_net(course, course->steps - eighth, course->steps);
+	double least = INFINITY;
 
-	return last - mw_course_mean_net(course, half - eighth / 2, half + eighth / 2) >
-		       fmax(FLAT_NOISE * last, 4 * course->block) &&
+	for (int i = course->steps - eighth; i < course->steps; i++)
+		least = fmin(least, course->net[i]);
+	return least - mw_course_mean_net(course, half - eighth / 2, half + eighth / 2) >
+		       fmax(FLAT_NOISE * least, 4 * course->block) &&
 	       course->fall <= course->most / 8;
+}
+
+/* It rose until less came. */
+static bool rose_with_load(const struct mw_course *course)
+{
+	int half = course->steps / 2;
+
+	return (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most &&
+	       mw_course_births_between(course, half, 2 * half) <
+		       SUSTAINED_LOAD * mw_course_births_between(course, 0, half);
 }
 
 /* Nothing has settled, or nothing stays. */
@@ -99,7 +116,9 @@ static enum mw_growth_verdict judge_level(const struct mw_course *course)
 		return MW_GROWTH_TOO_SHORT;
 	if (course->fall > 0 && course->fall >= course->most / 2)
 		return MW_GROWTH_CHURN;
-	return course->longest >= LONG_LIVED * course->seconds ? MW_GROWTH_PLATEAU : MW_GROWTH_CHURN;
+	if (course->longest < LONG_LIVED * course->seconds)
+		return MW_GROWTH_CHURN;
+	return rose_with_load(course) ? MW_GROWTH_TOO_SHORT : MW_GROWTH_PLATEAU;
 }
 
 /* The level rises and is let go, again and again, to where it was. */
@@ -282,7 +301,7 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 		return MW_GROWTH_PLATEAU;
 	if (changes(&pattern, CEASED) && !is_all_rarer(course))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, SLOWER))
+	if (changes(&pattern, SLOWER) && pattern.counts[1] < SLOWING * pattern.counts[0])
 		return MW_GROWTH_TOO_SHORT;
 	regular = pattern.pause - pattern.least_pause <= 1;
 	if (pattern.bursts < 3 && pattern.busy < course->settled_steps / 4)

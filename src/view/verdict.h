@@ -100,6 +100,7 @@ struct mw_verdict_input {
 	struct mw_track_series level;      /* outstanding bytes */
 	struct mw_track_series births;     /* blocks allocated until then; the same moments */
 	struct mw_track_replaced replaced; /* zeroed: nothing */
+	bool by_count; /* what `replaced` has of older blocks is their number, by the mean size of those that came */
 	struct mw_amount size, impacting, transient;
 	/* Outstanding blocks, but for those freed while the window settled: by the step of their birth (the last: after
 	 * the last moment), and by age. */
