@@ -7,110 +7,75 @@
 
 /* --- rows that several commands have --------------------------------------------------------------------------------- */
 
-/* Where a value goes. */
-#define MW_CLI_AT(member) offsetof(struct mw_cli_options, member)
+/* A row: name, letter, what completes its value, the value, help, about, words, its type, and where it goes. */
+#define MW_CLI_OPTION(name, letter, complete, value, help, about, words, type, member)                                 \
+	{                                                                                                              \
+		name, letter, MW_COMPLETE_##complete, value, help, about, words, MW_CLI_TYPE_##type,                   \
+			offsetof(struct mw_cli_options, member)                                                        \
+	}
 
 #define MW_CLI_ENGINES "auto jump trap"
 #define MW_CLI_KINDS   "heap vm"
 #define MW_CLI_COLUMNS "process kind heap type thread module function stack size api"
 
-#define MW_CLI_TRACK(help, about)                                                                                      \
-	{                                                                                                              \
-		"track", 0, MW_COMPLETE_WORDS, "heap,vm", help, about, MW_CLI_KINDS, MW_CLI_TYPE_TRACK,                \
-			MW_CLI_AT(session)                                                                             \
-	}
+#define MW_CLI_TRACK(help, about) MW_CLI_OPTION("track", 0, WORDS, "heap,vm", help, about, MW_CLI_KINDS, TRACK, session)
 
 /* `does`: "record" or "watch". */
 #define MW_CLI_TRACK_TO(does)                                                                                          \
 	MW_CLI_TRACK("kinds of memory: malloc and new, mmap and brk\n",                                                \
 		     "The kinds of memory to " does                                                                    \
-		     ": heap is malloc's family and C++'s operators, vm is mmap, munmap, "                             \
-		     "mremap, brk and sbrk where the allocator itself does not call them. Both are the default.")
+		     ": heap is malloc's family and C++'s operators, vm is mmap, munmap, mremap, brk and sbrk where "  \
+		     "the allocator itself does not call them. Both are the default.")
 
 #define MW_CLI_ENGINE(help, about)                                                                                     \
-	{                                                                                                              \
-		"engine", 0, MW_COMPLETE_WORD, "auto|jump|trap", help, about, MW_CLI_ENGINES, MW_CLI_TYPE_ENGINE,      \
-			MW_CLI_AT(session)                                                                             \
-	}
+	MW_CLI_OPTION("engine", 0, WORD, "auto|jump|trap", help, about, MW_CLI_ENGINES, ENGINE, session)
 
 #define MW_CLI_UNSAFE                                                                                                  \
-	{                                                                                                              \
-		"unsafe", 0, MW_COMPLETE_NOTHING, NULL, "attach even if SIGKILL of memwatch may end it\n",             \
-			"Attach even where the process might end if memwatch is killed (SIGKILL): where the handler "  \
-			"that keeps it alive can't be installed in it.",                                               \
-			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.unsafe)                                              \
-	}
+	MW_CLI_OPTION("unsafe", 0, NOTHING, NULL, "attach even if SIGKILL of memwatch may end it\n",                   \
+		      "Attach even where the process might end if memwatch is killed (SIGKILL): where the handler "    \
+		      "that keeps it alive can't be installed in it.",                                                 \
+		      NULL, FLAG, session.unsafe)
 
 #define MW_CLI_MAX_STOPPED(about)                                                                                      \
-	{                                                                                                              \
-		"max-stopped", 0, MW_COMPLETE_NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n",      \
-			about, NULL, MW_CLI_TYPE_PERCENT, MW_CLI_AT(session.max_stopped)                               \
-	}
+	MW_CLI_OPTION("max-stopped", 0, NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n", about,     \
+		      NULL, PERCENT, session.max_stopped)
 
 /* `help` is NULL where the next option's line tells of it. */
 #define MW_CLI_DEPTH(help)                                                                                             \
-	{                                                                                                              \
-		"depth", 0, MW_COMPLETE_NOTHING, "N", help,                                                            \
-			"The most frames that are recorded of a stack; 128 by default. A deeper stack is marked as "   \
-			"truncated.",                                                                                  \
-			NULL, MW_CLI_TYPE_DEPTH, MW_CLI_AT(session.depth)                                              \
-	}
+	MW_CLI_OPTION("depth", 0, NOTHING, "N", help,                                                                  \
+		      "The most frames that are recorded of a stack; 128 by default. A deeper stack is marked as "     \
+		      "truncated.",                                                                                    \
+		      NULL, DEPTH, session.depth)
 
 #define MW_CLI_TOP(help)                                                                                               \
-	{                                                                                                              \
-		"top", 0, MW_COMPLETE_NOTHING, "N", help, "How many stacks the text report shows; 10 by default.",     \
-			NULL, MW_CLI_TYPE_TOP, MW_CLI_AT(session.top)                                                  \
-	}
+	MW_CLI_OPTION("top", 0, NOTHING, "N", help, "How many stacks the text report shows; 10 by default.", NULL,     \
+		      TOP, session.top)
 
 #define MW_CLI_ALL(help)                                                                                               \
-	{                                                                                                              \
-		"all", 0, MW_COMPLETE_NOTHING, NULL, help,                                                             \
-			"Everything in the text report: also memory and address space, modules, every stack that is "  \
-			"not freed and "                                                                               \
-			"those that are, and frames of C++'s standard library.",                                       \
-			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.all)                                                 \
-	}
+	MW_CLI_OPTION("all", 0, NOTHING, NULL, help,                                                                   \
+		      "Everything in the text report: also memory and address space, modules, every stack that is "    \
+		      "not freed and those that are, and frames of C++'s standard library.",                           \
+		      NULL, FLAG, session.all)
 
 /* A row for each format of reports. */
-#define MW_CLI_REPORTS                                                                                                 \
-	{                                                                                                              \
-		mw_cli_formats_of_reports, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, MW_CLI_TYPE_FILE,            \
-			MW_CLI_AT(session.files)                                                                       \
-	}
+#define MW_CLI_REPORTS MW_CLI_OPTION(mw_cli_formats_of_reports, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files)
 
 /* The option behind it tells of it as well. */
 #define MW_CLI_FORCE(help)                                                                                             \
-	{                                                                                                              \
-		"force", 0, MW_COMPLETE_NOTHING, NULL, help,                                                           \
-			"Replace files that are there already, whatever they hold. Without it memwatch replaces a "    \
-			"file only with what it holds already: a recording with a recording, a report with one in "    \
-			"the "                                                                                         \
-			"same form.",                                                                                  \
-			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.force)                                               \
-	}
+	MW_CLI_OPTION(                                                                                                 \
+		"force", 0, NOTHING, NULL, help,                                                                       \
+		"Replace files that are there already, whatever they hold. Without it memwatch replaces a file only "  \
+		"with what it holds already: a recording with a recording, a report with one in the same form.",       \
+		NULL, FLAG, session.force)
 
 #define MW_CLI_QUIET                                                                                                   \
-	{                                                                                                              \
-		"quiet", 0, MW_COMPLETE_NOTHING, NULL, "replace any file; no progress, no text report\n",              \
-			"No progress, no text report.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)               \
-	}
+	MW_CLI_OPTION("quiet", 0, NOTHING, NULL, "replace any file; no progress, no text report\n",                    \
+		      "No progress, no text report.", NULL, FLAG, session.quiet)
 
 #define MW_CLI_HELP(help)                                                                                              \
-	{                                                                                                              \
-		"help", 'h', MW_COMPLETE_NOTHING, NULL, help, "A summary of the options.", NULL, MW_CLI_TYPE_HELP,     \
-			MW_CLI_AT(action)                                                                              \
-	}
+	MW_CLI_OPTION("help", 'h', NOTHING, NULL, help, "A summary of the options.", NULL, HELP, action)
 
-#define MW_CLI_VERSION                                                                                                 \
-	{                                                                                                              \
-		"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL, MW_CLI_TYPE_VERSION,       \
-			MW_CLI_AT(action)                                                                              \
-	}
-
-#define MW_CLI_END                                                                                                     \
-	{                                                                                                              \
-		NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL, MW_CLI_TYPE_FLAG, 0                              \
-	}
+#define MW_CLI_VERSION MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version.", NULL, VERSION, action)
 
 /* Of commands that look at processes. */
 static struct mw_error *check_any(const struct mw_cli_command *command, struct mw_cli_options *options)
@@ -194,45 +159,43 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 }
 
 static const struct mw_cli_option record_options[] = {
-	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "attach to these processes, with all their threads\n",
-	 "Attach to these processes, separated by commas, and watch all their threads. What a process forks "
-	 "is not watched.",
-	 NULL, MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
-	{"duration", 'd', MW_COMPLETE_NOTHING, "TIME", "length of the window: 10s, 1m, 1h30m (until Ctrl-C)\n",
-	 "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m or 1h30m, as "
-	 "wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the end of the process.",
-	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
-	{"settle", 0, MW_COMPLETE_NOTHING, "TIME", "record frees alone for this long after the window\n",
-	 "After a window of -d, stay for this long and record only what is freed: that tells blocks that were in "
-	 "flight at "
-	 "the window's end from those that are kept. Allocations are not recorded, and cost the process next to "
-	 "nothing. "
-	 "By default a tenth of the window, ten seconds at most, from windows of five seconds on; 0: not at all. "
-	 "Ctrl-C "
-	 "ends it.",
-	 NULL, MW_CLI_TYPE_MOMENT, MW_CLI_AT(session.settle_ns)},
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID[,PID...]", "attach to these processes, with all their threads\n",
+		      "Attach to these processes, separated by commas, and watch all their threads. What a process "
+		      "forks is not watched.",
+		      NULL, PIDS, session.pids),
+	MW_CLI_OPTION("duration", 'd', NOTHING, "TIME", "length of the window: 10s, 1m, 1h30m (until Ctrl-C)\n",
+		      "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m "
+		      "or 1h30m, as wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the "
+		      "end of the process.",
+		      NULL, SECONDS, session.duration_ns),
+	MW_CLI_OPTION("settle", 0, NOTHING, "TIME", "record frees alone for this long after the window\n",
+		      "After a window of -d, stay for this long and record only what is freed: that tells blocks that "
+		      "were in flight at the window's end from those that are kept. Allocations are not recorded, and "
+		      "cost the process next to nothing. By default a tenth of the window, ten seconds at most, from "
+		      "windows of five seconds on; 0: not at all. Ctrl-C ends it.",
+		      NULL, MOMENT, session.settle_ns),
 	MW_CLI_TRACK_TO("record"),
 	MW_CLI_ENGINE("by jumps, by breakpoints, or what fits (auto)\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
-		      "jump wherever "
-		      "it is safe, and says why where it is not."),
+		      "jump wherever it is safe, and says why where it is not."),
 	MW_CLI_UNSAFE,
-	{"output", 'o', MW_COMPLETE_FILE, "FILE", "write a recording\n",
-	 "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is written "
-	 "during the window, and can be read up to where it was cut off, whatever happens.",
-	 NULL, MW_CLI_TYPE_OUTPUT, MW_CLI_AT(session.output)},
-	{"no-symbols", 0, MW_COMPLETE_NOTHING, NULL, "... without symbol names\n",
-	 "Leave the names of functions, files and lines out of the recording; report --symbols finds them by build-id.",
-	 NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.no_symbols)},
-	{"mark-every", 0, MW_COMPLETE_NOTHING, "TIME", "... with periodic marks for diff (SIGUSR1: one now)\n",
-	 "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch adds one at any "
-	 "time.",
-	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.mark_every_ns)},
-	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "end the window when memwatch uses more (500M)\n",
-	 "End the window and report what there is when memwatch itself uses more than this many bytes; K, M, G and T "
-	 "are units.",
-	 NULL, MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
+	MW_CLI_OPTION("output", 'o', FILE, "FILE", "write a recording\n",
+		      "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is "
+		      "written during the window, and can be read up to where it was cut off, whatever happens.",
+		      NULL, OUTPUT, session.output),
+	MW_CLI_OPTION("no-symbols", 0, NOTHING, NULL, "... without symbol names\n",
+		      "Leave the names of functions, files and lines out of the recording; report --symbols finds them "
+		      "by build-id.",
+		      NULL, FLAG, session.no_symbols),
+	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "... with periodic marks for diff (SIGUSR1: one now)\n",
+		      "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch "
+		      "adds one at any time.",
+		      NULL, SECONDS, session.mark_every_ns),
+	MW_CLI_OPTION("max-memory", 0, NOTHING, "SIZE", "end the window when memwatch uses more (500M)\n",
+		      "End the window and report what there is when memwatch itself uses more than this many bytes; K, "
+		      "M, G and T are units.",
+		      NULL, SIZE, session.max_memory),
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
 	MW_CLI_ALL(NULL),
@@ -246,7 +209,7 @@ static const struct mw_cli_option record_options[] = {
 #undef HELP
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
-	MW_CLI_END,
+	{.name = NULL},
 };
 
 const struct mw_cli_command mw_cli_command_record = {
@@ -272,17 +235,16 @@ const struct mw_cli_command mw_cli_command_record = {
 /* --- doctor ---------------------------------------------------------------------------------------------------------- */
 
 static const struct mw_cli_option doctor_options[] = {
-	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to look at.", NULL, MW_CLI_TYPE_PIDS,
-	 MW_CLI_AT(session.pids)},
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID", "the process\n", "The process to look at.", NULL, PIDS, session.pids),
 	MW_CLI_TRACK("kinds of memory to look for (default: both)\n",
 		     "The kinds of memory to look for; both by default."),
 	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
 		      "How the allocator would be hooked; auto by default."),
-	{"clean", 0, MW_COMPLETE_NOTHING, NULL, "only remove what a killed memwatch left in it\n",
-	 "Only remove from the process what a killed memwatch left in it.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(clean)},
+	MW_CLI_OPTION("clean", 0, NOTHING, NULL, "only remove what a killed memwatch left in it\n",
+		      "Only remove from the process what a killed memwatch left in it.", NULL, FLAG, clean),
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
-	MW_CLI_END,
+	{.name = NULL},
 };
 
 const struct mw_cli_command mw_cli_command_doctor = {
@@ -306,32 +268,34 @@ const struct mw_cli_command mw_cli_command_doctor = {
 /* --- top ------------------------------------------------------------------------------------------------------------- */
 
 static const struct mw_cli_option top_options[] = {
-	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "the processes; key Tab shows the next of them\n",
-	 "The processes to watch, all their threads, separated by commas. One is shown at a time; key Tab shows the "
-	 "next.",
-	 NULL, MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
-	{"duration", 'd', MW_COMPLETE_NOTHING, "TIME", "detach after 30, 10s, 1m, 1h30m (else when you quit)\n",
-	 "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until you quit. "
-	 "Without it the window ends when you quit, or when the process ends.",
-	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID[,PID...]", "the processes; key Tab shows the next of them\n",
+		      "The processes to watch, all their threads, separated by commas. One is shown at a time; key Tab "
+		      "shows the next.",
+		      NULL, PIDS, session.pids),
+	MW_CLI_OPTION("duration", 'd', NOTHING, "TIME", "detach after 30, 10s, 1m, 1h30m (else when you quit)\n",
+		      "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until "
+		      "you quit. Without it the window ends when you quit, or when the process ends.",
+		      NULL, SECONDS, session.duration_ns),
 	MW_CLI_TRACK_TO("watch"),
 	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
 		      "How the allocator is hooked, as for a recording; auto by default."),
 	MW_CLI_UNSAFE,
-	{"output", 'o', MW_COMPLETE_FILE, "FILE", "write a recording of the whole session\n",
-	 "Write a recording of the whole session. Without it the key w writes one of what was seen so far.", NULL,
-	 MW_CLI_TYPE_OUTPUT, MW_CLI_AT(session.output)},
+	MW_CLI_OPTION(
+		"output", 'o', FILE, "FILE", "write a recording of the whole session\n",
+		"Write a recording of the whole session. Without it the key w writes one of what was seen so far.",
+		NULL, OUTPUT, session.output),
 	MW_CLI_FORCE("... in place of any file that is there\n"),
 	MW_CLI_REPORTS,
-	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses more (500M)\n",
-	 "Detach from the process when memwatch itself uses more than this many bytes; K, M, G and T are units.", NULL,
-	 MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
-	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this "
-			   "share of five seconds."),
+	MW_CLI_OPTION(
+		"max-memory", 0, NOTHING, "SIZE", "detach when memwatch uses more (500M)\n",
+		"Detach from the process when memwatch itself uses more than this many bytes; K, M, G and T are units.",
+		NULL, SIZE, session.max_memory),
+	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this share "
+			   "of five seconds."),
 	MW_CLI_DEPTH("frames per stack (default: 128)\n"),
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
-	MW_CLI_END,
+	{.name = NULL},
 };
 
 const struct mw_cli_command mw_cli_command_top = {
@@ -345,10 +309,10 @@ const struct mw_cli_command mw_cli_command_top = {
 		 "how fast that grows: by stack, module or thread, sorted as you like, a stack with its frames where "
 		 "it is opened. Growth and rates are those of the last ten seconds. Beside each stack stand the "
 		 "verdict on it, and its level over time, of all that was seen since the attach.\n"
-		 "Key h shows the keys. z sets a new zero point: what is shown then was allocated after it. p "
-		 "pauses the display, not the recording. / shows only the rows that a filter takes, in the language "
-		 "of report --filter; Escape shows all again. w writes a recording of all that was seen until then, "
-		 "for report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
+		 "Key h shows the keys. z sets a new zero point: what is shown then was allocated after it. p pauses "
+		 "the display, not the recording. / shows only the rows that a filter takes, in the language of report "
+		 "--filter; Escape shows all again. w writes a recording of all that was seen until then, for report "
+		 "and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
 		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
 		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file. Reports, "
 		 "where a file is given for one, are written when top ends, of all that was seen since the attach. top "
@@ -394,21 +358,21 @@ static struct mw_error *check_report(const struct mw_cli_command *command, struc
 }
 
 static const struct mw_cli_option report_options[] = {
-	{"from", 0, MW_COMPLETE_NOTHING, "TIME", "start of the interval, as 30, 10s, 1m30s (default: 0)\n",
-	 "The start of the interval, since the window's start, as in 30, 2.5, 10s or 1m30s; 0 by default.", NULL,
-	 MW_CLI_TYPE_MOMENT, MW_CLI_AT(report.from_ns)},
-	{"to", 0, MW_COMPLETE_NOTHING, "TIME", "end of the interval (default: the window's end)\n",
-	 "The end of the interval; by default the window's end.", NULL, MW_CLI_TYPE_TO, MW_CLI_AT(report)},
-	{"at", 0, MW_COMPLETE_WORD, "TIME|peak", "what was not freed at that moment, or at the peak\n",
-	 "What was allocated since the start of the interval and not freed at that moment, or at the moment when most "
-	 "was outstanding.",
-	 "peak", MW_CLI_TYPE_AT, MW_CLI_AT(report)},
-	{"symbols", 0, MW_COMPLETE_DIRECTORY, "DIR",
-	 "look for symbols there too, by build-id;\n"
-	 "may be given several times\n",
-	 "A directory with the modules' files, or with their .build-id/xx/yyyy.debug: names are looked for there "
-	 "first. May be given several times.",
-	 NULL, MW_CLI_TYPE_SYMBOLS, MW_CLI_AT(report)},
+	MW_CLI_OPTION("from", 0, NOTHING, "TIME", "start of the interval, as 30, 10s, 1m30s (default: 0)\n",
+		      "The start of the interval, since the window's start, as in 30, 2.5, 10s or 1m30s; 0 by default.",
+		      NULL, MOMENT, report.from_ns),
+	MW_CLI_OPTION("to", 0, NOTHING, "TIME", "end of the interval (default: the window's end)\n",
+		      "The end of the interval; by default the window's end.", NULL, TO, report),
+	MW_CLI_OPTION("at", 0, WORD, "TIME|peak", "what was not freed at that moment, or at the peak\n",
+		      "What was allocated since the start of the interval and not freed at that moment, or at the "
+		      "moment when most was outstanding.",
+		      "peak", AT, report),
+	MW_CLI_OPTION("symbols", 0, DIRECTORY, "DIR",
+		      "look for symbols there too, by build-id;\n"
+		      "may be given several times\n",
+		      "A directory with the modules' files, or with their .build-id/xx/yyyy.debug: names are looked "
+		      "for there first. May be given several times.",
+		      NULL, SYMBOLS, report),
 	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
 	MW_CLI_ALL("all sections of the text report\n"),
 	MW_CLI_REPORTS,
@@ -418,7 +382,7 @@ static const struct mw_cli_option report_options[] = {
 #include "cli/view_rows.inc"
 #undef HELP
 	MW_CLI_HELP("this help\n"),
-	MW_CLI_END,
+	{.name = NULL},
 };
 
 const struct mw_cli_command mw_cli_command_report = {
@@ -478,8 +442,7 @@ static struct mw_error *check_diff(const struct mw_cli_command *command, struct 
 	if (!options->moments[MW_DIFF_OLD] && !options->moments[MW_DIFF_NEW])
 		return mw_error_hint(
 			mw_error_create(MW_ERROR_USAGE, 0, "only one recording is given, without --from and --to"),
-			"Name a second one, or two moments of this: memwatch diff %.64s --from 1 "
-			"--to 2",
+			"Name a second one, or two moments of this: memwatch diff %.64s --from 1 --to 2",
 			options->files[MW_DIFF_OLD]);
 	options->single = true;
 	options->files[MW_DIFF_NEW] = options->files[MW_DIFF_OLD];
@@ -487,31 +450,31 @@ static struct mw_error *check_diff(const struct mw_cli_command *command, struct 
 }
 
 static const struct mw_cli_option diff_options[] = {
-	{"from", 0, MW_COMPLETE_WORD, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
-	 "The moment of OLD, by default its end; of a single file, by default its start. A moment is a mark's number "
-	 "or name, a time as in 12.5s or 1m30s, start or end.",
-	 "start end", MW_CLI_TYPE_TEXT, MW_CLI_AT(diff.moments[MW_DIFF_OLD])},
-	{"to", 0, MW_COMPLETE_WORD, "MOMENT",
-	 "the moment of NEW  (default: its end)\n"
-	 "a mark's number or name, 12.5s, start, end\n",
-	 "The moment of NEW, by default its end.", "start end", MW_CLI_TYPE_TEXT, MW_CLI_AT(diff.moments[MW_DIFF_NEW])},
-	{"kind", 0, MW_COMPLETE_WORDS, "LIST", "heap, vm, vm-internal (default: heap,vm)\n",
-	 "The kinds of memory that are compared: heap, vm, vm-internal, separated by commas; heap,vm by default.",
-	 "heap vm vm-internal", MW_CLI_TYPE_KINDS, MW_CLI_AT(diff.kinds)},
-	{"process", 0, MW_COMPLETE_NOTHING, "N", "only the Nth process of each (default: all, in order)\n",
-	 "Only the Nth process of each recording; by default all, in their order.", NULL, MW_CLI_TYPE_PROCESS,
-	 MW_CLI_AT(diff.process)},
-	{"top", 0, MW_COMPLETE_NOTHING, "N", "stacks in the text (default: all)\n",
-	 "How many stacks the text shows; all by default.", NULL, MW_CLI_TYPE_TOP, MW_CLI_AT(diff.top)},
-	{"all", 0, MW_COMPLETE_NOTHING, NULL, "include stacks that did not change\n",
-	 "Include stacks that did not change.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(diff.all)},
-	{mw_cli_formats_of_diffs, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, MW_CLI_TYPE_TEXT,
-	 MW_CLI_AT(session.files)},
+	MW_CLI_OPTION("from", 0, WORD, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
+		      "The moment of OLD, by default its end; of a single file, by default its start. A moment is a "
+		      "mark's number or name, a time as in 12.5s or 1m30s, start or end.",
+		      "start end", TEXT, diff.moments[MW_DIFF_OLD]),
+	MW_CLI_OPTION("to", 0, WORD, "MOMENT",
+		      "the moment of NEW  (default: its end)\n"
+		      "a mark's number or name, 12.5s, start, end\n",
+		      "The moment of NEW, by default its end.", "start end", TEXT, diff.moments[MW_DIFF_NEW]),
+	MW_CLI_OPTION("kind", 0, WORDS, "LIST", "heap, vm, vm-internal (default: heap,vm)\n",
+		      "The kinds of memory that are compared: heap, vm, vm-internal, separated by commas; heap,vm by "
+		      "default.",
+		      "heap vm vm-internal", KINDS, diff.kinds),
+	MW_CLI_OPTION("process", 0, NOTHING, "N", "only the Nth process of each (default: all, in order)\n",
+		      "Only the Nth process of each recording; by default all, in their order.", NULL, PROCESS,
+		      diff.process),
+	MW_CLI_OPTION("top", 0, NOTHING, "N", "stacks in the text (default: all)\n",
+		      "How many stacks the text shows; all by default.", NULL, TOP, diff.top),
+	MW_CLI_OPTION("all", 0, NOTHING, NULL, "include stacks that did not change\n",
+		      "Include stacks that did not change.", NULL, FLAG, diff.all),
+	MW_CLI_OPTION(mw_cli_formats_of_diffs, 0, FILE, "FILE", NULL, NULL, NULL, TEXT, session.files),
 	MW_CLI_FORCE(NULL),
-	{"quiet", 0, MW_COMPLETE_NOTHING, NULL, "replace any file; no progress, no text\n", "No progress, no text.",
-	 NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)},
+	MW_CLI_OPTION("quiet", 0, NOTHING, NULL, "replace any file; no progress, no text\n", "No progress, no text.",
+		      NULL, FLAG, session.quiet),
 	MW_CLI_HELP("this help\n"),
-	MW_CLI_END,
+	{.name = NULL},
 };
 
 const struct mw_cli_command mw_cli_command_diff = {
@@ -559,7 +522,7 @@ static struct mw_error *check_help(const struct mw_cli_command *command, struct 
 
 static const struct mw_cli_option help_options[] = {
 	MW_CLI_HELP("this help\n"),
-	MW_CLI_END,
+	{.name = NULL},
 };
 
 const struct mw_cli_command mw_cli_command_help = {
