@@ -126,70 +126,17 @@ struct mw_error *mw_html_pack(FILE *out, FILE **stream)
 #define SUM_MOST   (UINT64_C(1) << 46)
 #define MEAN_BITS  8u
 
-/* A row, what stood before it, and what its blocks have on average if they are like those before them. */
-struct place {
-	const struct mw_timeline_row *row, *before;
-	uint64_t each;
-};
-
-typedef uint64_t column_fn(const struct place *place);
+/* In the order in which they stand; tables of lifetimes end with BYTES. */
+enum column { FIRST_KEY, SECOND_KEY, THIRD_KEY, BORN, DIED, COUNT, BYTES, UNKNOWN, LIVED };
 
 static uint64_t zigzag(int64_t value)
 {
 	return value < 0 ? 2 * (uint64_t) - (value + 1) + 1 : 2 * (uint64_t)value;
 }
 
-static uint64_t first_key(const struct place *place)
+/* How long blocks lived on average, with MEAN_BITS bits: that many, and how many follow them. */
+static uint64_t lived(const struct mw_timeline_row *row)
 {
-	return zigzag((int64_t)place->row->key[0] - place->before->key[0]);
-}
-
-static uint64_t second_key(const struct place *place)
-{
-	return place->row->key[1];
-}
-
-static uint64_t third_key(const struct place *place)
-{
-	return place->row->key[2];
-}
-
-static uint64_t born(const struct place *place)
-{
-	return zigzag((int64_t)place->row->born - place->before->born);
-}
-
-/* 0: it lives; else how many bins it lived, plus 1: from the first where it came before that. */
-static uint64_t died(const struct place *place)
-{
-	const struct mw_timeline_row *row = place->row;
-
-	return row->died ? (uint64_t)row->died - (row->born ? row->born - 1u : 0) : 0;
-}
-
-static uint64_t count(const struct place *place)
-{
-	return place->row->count;
-}
-
-/* Less what is expected. The page counts in doubles: what is not exact in these is not multiplied. */
-static uint64_t bytes(const struct place *place)
-{
-	const struct mw_timeline_row *row = place->row;
-	uint64_t expected = row->count <= COUNT_MOST && place->each <= EACH_MOST ? row->count * place->each : 0;
-
-	return zigzag((int64_t)(row->bytes - expected));
-}
-
-static uint64_t unknown(const struct place *place)
-{
-	return place->row->unknown;
-}
-
-/* On average, with MEAN_BITS bits: that many, and how many follow them. */
-static uint64_t lived(const struct place *place)
-{
-	const struct mw_timeline_row *row = place->row;
 	uint64_t mean = row->count ? row->lived_ns / row->count : 0;
 	unsigned int shift = 0;
 
@@ -200,8 +147,39 @@ static uint64_t lived(const struct place *place)
 	return ((uint64_t)shift << (MEAN_BITS - 1)) + mean;
 }
 
-static column_fn *const cell_columns[] = {first_key, second_key, third_key, born, died, count, bytes, unknown, lived};
-static column_fn *const lifetime_columns[] = {first_key, second_key, third_key, born, died, count, bytes};
+/* `each`: what its blocks have on average if they are like those before them. The page counts in doubles: what is not
+ * exact in these is not multiplied. */
+static uint64_t expected(const struct mw_timeline_row *row, uint64_t each)
+{
+	return row->count <= COUNT_MOST && each <= EACH_MOST ? row->count * each : 0;
+}
+
+/* What stands in a column of a row, of which some is told by what stood `before` it. */
+static uint64_t value_of(enum column column, const struct mw_timeline_row *row, const struct mw_timeline_row *before,
+			 uint64_t each)
+{
+	switch (column) {
+	case FIRST_KEY:
+		return zigzag((int64_t)row->key[0] - before->key[0]);
+	case SECOND_KEY:
+		return row->key[1];
+	case THIRD_KEY:
+		return row->key[2];
+	case BORN:
+		return zigzag((int64_t)row->born - before->born);
+	case DIED: /* 0: it lives; else how many bins it lived, plus 1: from the first where it came before that */
+		return row->died ? (uint64_t)row->died - (row->born ? row->born - 1u : 0) : 0;
+	case COUNT:
+		return row->count;
+	case BYTES:
+		return zigzag((int64_t)(row->bytes - expected(row, each)));
+	case UNKNOWN:
+		return row->unknown;
+	case LIVED:
+		return lived(row);
+	}
+	return 0;
+}
 
 static uint64_t put(uint64_t number, FILE *out)
 {
@@ -216,45 +194,33 @@ static uint64_t put(uint64_t number, FILE *out)
 	return size;
 }
 
-static uint64_t put_column(const struct mw_timeline_table *table, column_fn *column, FILE *out)
+static uint64_t put_column(const struct mw_timeline_table *table, enum column column, FILE *out)
 {
 	static const struct mw_timeline_row nothing;
-	struct place place = {.before = &nothing};
+	const struct mw_timeline_row *before = &nothing;
 	uint64_t size = 0, blocks = 0, sum = 0;
 
 	for (size_t i = 0; i < table->count; i++) {
-		const struct mw_timeline_row *row = place.row = &table->rows[i];
+		const struct mw_timeline_row *row = &table->rows[i];
 
-		if (row->key[0] != place.before->key[0])
+		if (row->key[0] != before->key[0])
 			blocks = sum = 0;
-		place.each = blocks && sum < SUM_MOST ? sum / blocks : 0;
-		size += put(column(&place), out);
+		size += put(value_of(column, row, before, blocks && sum < SUM_MOST ? sum / blocks : 0), out);
 		blocks += row->count;
 		sum += row->bytes;
-		place.before = row;
+		before = row;
 	}
 	return size;
 }
 
-static uint64_t put_table(const struct mw_timeline_table *table, column_fn *const *columns, size_t column_count,
-			  FILE *out)
+/* Write all rows, up to that column, and return how many bytes they take. `out` NULL: only that. */
+static uint64_t put_table(const struct mw_timeline_table *table, enum column last, FILE *out)
 {
 	uint64_t size = 0;
 
-	for (size_t i = 0; i < column_count; i++)
-		size += put_column(table, columns[i], out);
+	for (enum column column = FIRST_KEY; column <= last; column++)
+		size += put_column(table, column, out);
 	return size;
-}
-
-/* Write all rows, and return how many bytes they take. `out` NULL: only that. */
-static uint64_t html_put_cells(const struct mw_timeline_table *cells, FILE *out)
-{
-	return put_table(cells, cell_columns, sizeof(cell_columns) / sizeof(cell_columns[0]), out);
-}
-
-static uint64_t html_put_lifetimes(const struct mw_timeline_table *lifetimes, FILE *out)
-{
-	return put_table(lifetimes, lifetime_columns, sizeof(lifetime_columns) / sizeof(lifetime_columns[0]), out);
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -332,10 +298,10 @@ static bool put_process(const struct page *page, size_t process, FILE *out, uint
 	fprintf(out, "\n{\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64,
 		timeline->cells.bin_ns, timeline->cells.bins, timeline->from_ns, timeline->to_ns);
 	good = put_names(out, page->reports[process], timeline);
-	put_place(out, "cells", &timeline->cells, html_put_cells(&timeline->cells, NULL), offset);
+	put_place(out, "cells", &timeline->cells, put_table(&timeline->cells, LIVED, NULL), offset);
 	if (timeline->owners.bins)
-		put_place(out, "owners", &timeline->owners, html_put_cells(&timeline->owners, NULL), offset);
-	put_place(out, "lifetimes", &timeline->lifetimes, html_put_lifetimes(&timeline->lifetimes, NULL), offset);
+		put_place(out, "owners", &timeline->owners, put_table(&timeline->owners, LIVED, NULL), offset);
+	put_place(out, "lifetimes", &timeline->lifetimes, put_table(&timeline->lifetimes, BYTES, NULL), offset);
 	fputs("}", out);
 	return good;
 }
@@ -363,9 +329,9 @@ static struct mw_error *put_cells(const struct page *page, FILE *out)
 	for (size_t i = 0; i < page->count; i++) {
 		const struct mw_timeline *timeline = timeline_of(page, i);
 
-		html_put_cells(&timeline->cells, out);
-		html_put_cells(&timeline->owners, out);
-		html_put_lifetimes(&timeline->lifetimes, out);
+		put_table(&timeline->cells, LIVED, out);
+		put_table(&timeline->owners, LIVED, out);
+		put_table(&timeline->lifetimes, BYTES, out);
 	}
 	return NULL;
 }

@@ -155,16 +155,6 @@ json_t *mw_json_object(const struct mw_json_member *members)
 	return object;
 }
 
-json_t *mw_json_flag(bool flag)
-{
-	return json_boolean(flag);
-}
-
-json_t *mw_json_given(json_t *value)
-{
-	return value;
-}
-
 json_t *mw_json_text(const char *text)
 {
 	json_t *value;

@@ -30,8 +30,14 @@ struct mw_json_member {
 };
 
 json_t *mw_json_object(const struct mw_json_member *members);
-json_t *mw_json_flag(bool flag);
-json_t *mw_json_given(json_t *value);
+static inline json_t *mw_json_flag(bool flag)
+{
+	return json_boolean(flag);
+}
+static inline json_t *mw_json_given(json_t *value)
+{
+	return value;
+}
 
 /* A value of its type. */
 #define MW_VALUE(value)                                                                                                \

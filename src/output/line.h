@@ -42,6 +42,12 @@ void mw_line_deinit(struct mw_line *line);
 void mw_line_printf(struct mw_line *line, const char *format, ...) MW_PRINTF(2, 3);
 /* Append a name from the target: no UTF-8 becomes U+FFFD, control characters are shown as \x1b, \u202e. NULL is "?". */
 void mw_line_name(struct mw_line *line, const char *name);
+/* Append text of our own, and a name. */
+static inline void mw_line_put(struct mw_line *line, const char *text, const char *name)
+{
+	mw_line_printf(line, "%s", text);
+	mw_line_name(line, name);
+}
 /* Columns from byte `from` to the end. */
 size_t mw_line_columns(const struct mw_line *line, size_t from);
 /* Cut out of the middle of what stands from byte `from` on, so that at most `columns` are left; "…" stands for it. */

@@ -230,8 +230,7 @@ static void put_header(struct mw_text *text)
 	/* trap is slow: why it was taken is worth a line. */
 	if (report->engine.reason && report->engine.reason[0] &&
 	    (text->options->all || strcmp(report->engine.name ? report->engine.name : "", "trap") == 0)) {
-		mw_line_printf(line, "  engine: ");
-		mw_line_name(line, report->engine.reason);
+		mw_line_put(line, "  engine: ", report->engine.reason);
 		mw_text_paragraph(text, 4);
 	}
 }
@@ -433,12 +432,9 @@ static void put_refusals(struct mw_text *text)
 
 		if (!hook->refused || ++refused > REFUSALS)
 			continue;
-		mw_line_printf(line, "  - Not hooked, so its calls were not seen: ");
-		mw_line_name(line, hook->function);
-		mw_line_printf(line, " in ");
-		mw_line_name(line, hook->module);
-		mw_line_printf(line, ": ");
-		mw_line_name(line, hook->refused);
+		mw_line_put(line, "  - Not hooked, so its calls were not seen: ", hook->function);
+		mw_line_put(line, " in ", hook->module);
+		mw_line_put(line, ": ", hook->refused);
 		mw_text_paragraph(text, 4);
 	}
 	if (refused > REFUSALS)

@@ -77,13 +77,11 @@ static void put_snapshot(struct writer *writer, enum mw_diff_side side)
 
 	mw_line_printf(line, "// %s: ", side == MW_DIFF_OLD ? "old" : "new");
 	mw_line_name(line, snapshot->file);
-	mw_line_printf(line, ", ");
-	mw_line_name(line, snapshot->exe ? snapshot->exe : snapshot->comm);
+	mw_line_put(line, ", ", snapshot->exe ? snapshot->exe : snapshot->comm);
 	MW_TEXT_ROW(&writer->text, " (pid %d)", snapshot->pid);
 	mw_line_printf(line, "//      at %.3f s", snapshot->at);
 	if (snapshot->moment) {
-		mw_line_printf(line, ", ");
-		mw_line_name(line, snapshot->moment);
+		mw_line_put(line, ", ", snapshot->moment);
 	}
 	add_date(line, snapshot->started_realtime_ns);
 	MW_TEXT_ROW(&writer->text, ": %" PRIu64 " bytes in %" PRIu64 " blocks %s", total.bytes, total.count,
@@ -125,8 +123,8 @@ static void put_kinds(struct writer *writer)
 static void put_rebuilt(struct writer *writer)
 {
 	for (size_t i = 0; i < writer->diff->rebuilt_count; i++) {
-		mw_line_printf(&writer->text.line, "// built anew in between, so that stacks through it don't match: ");
-		mw_line_name(&writer->text.line, writer->diff->rebuilt[i]);
+		mw_line_put(&writer->text.line, "// built anew in between, so that stacks through it don't match: ",
+			    writer->diff->rebuilt[i]);
 		mw_text_line(&writer->text, MW_STYLE_PLAIN);
 	}
 }
@@ -202,8 +200,7 @@ static void put_frame(struct writer *writer, const struct mw_report_frame *frame
 	if (!frame->inlined && !frame->generated)
 		mw_line_printf(line, "+0x%" PRIx64, frame->offset);
 	if (frame->file) {
-		mw_line_printf(line, " (");
-		mw_line_name(line, frame->file);
+		mw_line_put(line, " (", frame->file);
 		if (frame->line)
 			mw_line_printf(line, ", %" PRIu32, frame->line);
 		mw_line_printf(line, ")");

@@ -148,8 +148,7 @@ static void add_position(struct mw_line *line, const struct mw_report_frame *fra
 	if (!frame->file)
 		return;
 	for (;;) {
-		mw_line_printf(line, " (");
-		mw_line_name(line, shown);
+		mw_line_put(line, " (", shown);
 		if (frame->line)
 			mw_line_printf(line, ":%" PRIu32, frame->line);
 		mw_line_printf(line, ")");

@@ -399,8 +399,7 @@ static void put_ages(struct mw_text *text, const struct mw_report_stack *stack)
 
 static void put_api(struct mw_text *text, const struct mw_report_stack *stack)
 {
-	mw_line_printf(&text->line, "   by ");
-	mw_line_name(&text->line, stack->api);
+	mw_line_put(&text->line, "   by ", stack->api);
 	MW_TEXT_SAY(text, 5, "%s, stack %s", stack->kind == MW_KIND_VM ? " (vm)" : "", stack->id);
 }
 

@@ -182,8 +182,7 @@ static void add_figures(const struct figures *figures, struct mw_line *line, con
 static void end_how(struct mw_text *text, const struct mw_views *views)
 {
 	if (views->filter) {
-		mw_line_printf(&text->line, "; of what passes the filter ");
-		mw_line_name(&text->line, views->filter);
+		mw_line_put(&text->line, "; of what passes the filter ", views->filter);
 	}
 	MW_TEXT_SAY(text, 3, ")");
 }
@@ -489,16 +488,14 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 
 	mw_line_printf(line, "     %s, %s", word_of(row->fate), mw_kind_name(row->kind));
 	if (row->heap) {
-		mw_line_printf(line, " (");
-		mw_line_name(line, row->heap);
+		mw_line_put(line, " (", row->heap);
 		mw_line_printf(line, ")");
 	}
 	if (row->left && row->left != row->bytes)
 		mw_line_printf(line, ", %s of it left", mw_show_size(row->left).text);
 	if (row->resident != MW_SIZE_UNKNOWN)
 		mw_line_printf(line, ", %s resident", mw_show_size(row->resident).text);
-	mw_line_printf(line, ", thread ");
-	mw_line_name(line, row->thread);
+	mw_line_put(line, ", thread ", row->thread);
 	if (row->tid)
 		mw_line_printf(line, " (%d)", row->tid);
 	if (row->stack)
