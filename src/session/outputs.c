@@ -466,19 +466,12 @@ struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_
 	return options.question || options.timeline ? mw_watched_collect(watched, &options) : NULL;
 }
 
-static void on_stacks(void *context, size_t done, size_t total)
-{
-	const struct mw_reports *reports = context;
-
-	mw_progress_symbols(reports->wish.progress, done, total);
-}
-
 struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, struct mw_watched *watched)
 {
 	mw_progress_phase(reports->wish.progress, "making the report");
 	reports->watched[process] = watched;
-	reports->interval.progress = on_stacks;
-	reports->interval.context = reports;
+	reports->interval.progress = mw_progress_symbols;
+	reports->interval.context = reports->wish.progress;
 	MW_TRY(mw_watched_report(watched, &reports->interval, &reports->items[process]));
 	if (!watched->timeline)
 		return NULL;

@@ -250,6 +250,11 @@ static void show_progress(struct mw_session *session, uint64_t time_ns)
 	mw_progress_window(&session->progress, &window);
 }
 
+static const struct mw_window_info *window_of(const struct mw_session *session, size_t i)
+{
+	return session->engine->ops->window(session->engine, session->recorders[i].pid);
+}
+
 /* What has come since is emitted. Where there is no memory for it now it will be later. */
 static void emit_news(struct mw_session *session, size_t i)
 {
@@ -443,8 +448,7 @@ static struct mw_error *prepare_recording(struct mw_session *session)
 static struct mw_error *end_recording(struct mw_session *session)
 {
 	for (size_t i = 0; i < session->count; i++) {
-		const struct mw_window_info *window =
-			session->engine->ops->window(session->engine, session->recorders[i].pid);
+		const struct mw_window_info *window = window_of(session, i);
 
 		if (window)
 			emit_marks(session, i, window->length_ns);
@@ -575,14 +579,14 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 /* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
 static struct mw_error *check_became(const struct mw_session *session)
 {
-	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->launch.pid);
+	const struct mw_window_info *window = window_of(session, 0);
 
 	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
 }
 
 static bool is_over(const struct mw_session *session, size_t i)
 {
-	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->recorders[i].pid);
+	const struct mw_window_info *window = window_of(session, i);
 
 	return !window || window->over;
 }
@@ -632,7 +636,7 @@ static struct mw_error *end_windows(struct mw_session *session)
 	session->engine->ops->end(session->engine);
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];
-		const struct mw_window_info *window = session->engine->ops->window(session->engine, recorder->pid);
+		const struct mw_window_info *window = window_of(session, i);
 
 		if (window && window->length_ns)
 			recorder->end_ns = window->length_ns;
@@ -673,8 +677,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 		mw_watchdog_end(NULL);
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
-		MW_TRY(mw_recorder_finish(&session->recorders[i],
-					  session->engine->ops->window(session->engine, session->recorders[i].pid)));
+		MW_TRY(mw_recorder_finish(&session->recorders[i], window_of(session, i)));
 	return end_recording(session);
 }
 

@@ -306,7 +306,7 @@ static void go_on(struct mw_progress *progress, const char *phase, uint64_t done
 	pthread_mutex_unlock(&progress->lock);
 }
 
-void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total)
+void mw_progress_symbols(void *progress, size_t done, size_t total)
 {
 	go_on(progress, "reading symbols", done, total, true);
 }

@@ -72,12 +72,12 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 void mw_progress_settling(struct mw_progress *progress, uint64_t left_ns);
 
 /* Phases, only while nothing is attached: a thread shows their seconds until mw_progress_clear(). `phase` is static
- * text. */
+ * text. The last two may be called back by who works: `progress` is a struct mw_progress. */
 /* "writing the report ... 3 s" */
 void mw_progress_phase(struct mw_progress *progress, const char *phase);
 /* "reading symbols ... 12/345"; drawn a few times a second at most. */
-void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total);
-/* "reading events ... 12 %", likewise. `progress` is a struct mw_progress: this is a mw_replay_progress. */
+void mw_progress_symbols(void *progress, size_t done, size_t total);
+/* "reading events ... 12 %", likewise. */
 void mw_progress_share(void *progress, const char *phase, uint64_t done, uint64_t total);
 /* Nothing stands there any more, and no thread writes. Before anything else is written to a terminal. */
 void mw_progress_clear(struct mw_progress *progress);
