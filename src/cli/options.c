@@ -6,9 +6,8 @@
 
 #include <memwatch/output.h>
 
-#include <argp.h>
 #include <ctype.h>
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,196 +172,148 @@ void mw_cli_print_usage(FILE *out)
 	fputs("       memwatch COMMAND ...\n'memwatch help' tells more.\n", out);
 }
 
-/* --- what is wrong with an option ------------------------------------------------------------------------------- */
+/* --- the line --------------------------------------------------------------------------------------------------- */
+
+#define NAME_SIZE 32 /* "--" and the longest name */
+
+struct parse {
+	const struct mw_cli_command *command;
+	const struct mw_cli_option *table;
+	struct mw_cli_options options;
+	char **argv;
+	int argc, next; /* which word comes next */
+};
 
 static struct mw_error *with_help(const struct mw_cli_command *command, struct mw_error *err)
 {
 	return mw_error_hint(err, "'memwatch%s%s --help' lists the options", *command->name ? " " : "", command->name);
 }
 
-static struct mw_error *needs_value(const struct mw_cli_command *command, const struct mw_cli_option *option)
+static struct mw_error *unknown_long(const struct parse *parse, const char *name, size_t length)
 {
-	return with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "option --%s needs a value (%s)", option->name,
-						  option->value));
-}
-
-static struct mw_error *unknown_long(const struct mw_cli_command *command, const char *name, size_t length)
-{
-	const struct mw_cli_option *options = mw_cli_command_options(command);
 	const char *names[MW_CLI_OPTIONS_MAX + 1] = {NULL};
 	const char *nearest;
 	char word[64] = "";
-	size_t count = 0;
 	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "no such option: --%.*s", (int)length, name);
 
-	for (; options->name && count < MW_CLI_OPTIONS_MAX; options++)
-		names[count++] = options->name;
+	for (size_t i = 0; parse->table[i].name; i++)
+		names[i] = parse->table[i].name;
 	if (length < sizeof(word))
 		memcpy(word, name, length);
 	nearest = *word ? mw_cli_nearest(word, names) : NULL;
 	if (nearest)
 		return mw_error_hint(err, "The nearest is --%s; 'memwatch%s%s --help' lists all", nearest,
-				     *command->name ? " " : "", command->name);
-	return with_help(command, err);
+				     *parse->command->name ? " " : "", parse->command->name);
+	return with_help(parse->command, err);
 }
 
-/* NULL where nothing is wrong with the word. `last`: nothing follows that could be its value. */
-static struct mw_error *explain_long(const struct mw_cli_command *command, const char *name, bool last)
+/* The one of that name, or the only one whose name begins so. */
+static struct mw_error *find_long(const struct parse *parse, const char *name, size_t length,
+				  const struct mw_cli_option **out)
 {
 	const struct mw_cli_option *match = NULL;
-	size_t length = strcspn(name, "=");
-	bool has_value = name[length] == '=';
 
-	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++) {
+	for (const struct mw_cli_option *option = parse->table; option->name; option++) {
 		if (strncmp(option->name, name, length) != 0)
 			continue;
 		if (match && strlen(match->name) != length && strlen(option->name) != length)
-			return with_help(command,
+			return with_help(parse->command,
 					 mw_error_create(MW_ERROR_USAGE, 0, "option --%.*s is ambiguous: --%s or --%s",
 							 (int)length, name, match->name, option->name));
 		if (!match || strlen(option->name) == length)
 			match = option;
 	}
-	if (!match)
-		return unknown_long(command, name, length);
-	if (has_value && !match->value)
-		return with_help(command,
-				 mw_error_create(MW_ERROR_USAGE, 0, "option --%s takes no value", match->name));
-	if (!has_value && match->value && last)
-		return needs_value(command, match);
-	return NULL;
+	*out = match;
+	return match ? NULL : unknown_long(parse, name, length);
 }
 
-static const struct mw_cli_option *find_short(const struct mw_cli_option *options, char key)
+/* `text` NULL: its value, where it takes one, is the next word. */
+static struct mw_error *take_option(struct parse *parse, const struct mw_cli_option *option, const char *text)
 {
-	for (; options->name; options++)
-		if (options->letter == key)
-			return options;
-	return NULL;
+	enum mw_cli_action before = parse->options.action;
+	struct mw_error *err;
+	char name[NAME_SIZE];
+
+	if (option->value && !text && parse->next == parse->argc)
+		return with_help(parse->command, mw_error_create(MW_ERROR_USAGE, 0, "option --%s needs a value (%s)",
+								 option->name, option->value));
+	if (option->value && !text)
+		text = parse->argv[parse->next++];
+	(void)snprintf(name, sizeof(name), "--%s", option->name);
+	err = mw_cli_parse(option->type, name, text, (char *)&parse->options + option->member);
+	/* Help was asked for: whatever else is said. */
+	if (parse->options.action != before)
+		parse->next = parse->argc;
+	return err;
 }
 
-static struct mw_error *explain_short(const struct mw_cli_command *command, const char *cluster, bool last)
+static struct mw_error *take_long(struct parse *parse, const char *word)
+{
+	const struct mw_cli_option *option;
+	size_t length = strcspn(word, "=");
+
+	MW_TRY(find_long(parse, word, length, &option));
+	if (word[length] && !option->value)
+		return with_help(parse->command,
+				 mw_error_create(MW_ERROR_USAGE, 0, "option --%s takes no value", option->name));
+	return take_option(parse, option, word[length] ? word + length + 1 : NULL);
+}
+
+/* Several may stand in one word, the last of them with its value. */
+static struct mw_error *take_short(struct parse *parse, const char *cluster)
 {
 	for (; *cluster; cluster++) {
-		const struct mw_cli_option *option = find_short(mw_cli_command_options(command), *cluster);
+		const struct mw_cli_option *option = parse->table;
 
-		if (!option)
-			return with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "no such option: -%c",
-								  isprint((unsigned char)*cluster) ? *cluster : '?'));
+		while (option->name && option->letter != *cluster)
+			option++;
+		if (!option->name)
+			return with_help(parse->command,
+					 mw_error_create(MW_ERROR_USAGE, 0, "no such option: -%c",
+							 isprint((unsigned char)*cluster) ? *cluster : '?'));
 		if (option->value)
-			return cluster[1] || !last ? NULL : needs_value(command, option);
+			return take_option(parse, option, cluster[1] ? cluster + 1 : NULL);
+		MW_TRY(take_option(parse, option, NULL));
 	}
 	return NULL;
 }
 
-static struct mw_error *explain_word(const struct mw_cli_command *command, const char *word, bool last)
-{
-	if (strncmp(word, "--", 2) == 0)
-		return explain_long(command, word + 2, last);
-	if (word[0] == '-' && word[1])
-		return explain_short(command, word + 1, last);
-	return NULL;
-}
-
-/*
- * argp was told not to print and says only how far it got: `next` is the argument after the bad one,
- * or the bad one itself where it is a cluster of short options. Never NULL; kind USAGE.
- */
-static struct mw_error *explain_option(const struct mw_cli_command *command, int argc, char *const *argv, int next)
-{
-	struct mw_error *err = NULL;
-
-	for (int i = next > 1 ? next - 1 : 1; !err && i <= next && i < argc; i++)
-		err = explain_word(command, argv[i], i + 1 >= argc);
-	return err ? err : with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "invalid command line"));
-}
-
-/* --- the line --------------------------------------------------------------------------------------------------- */
-
-#define LONG_KEYS 256 /* argp's keys of options: these on, in the order of the table */
-#define NAME_SIZE 32  /* "--" and the longest name */
-
-struct parse {
-	const struct mw_cli_command *command;
-	const struct mw_cli_option *table;
-	struct mw_cli_options options;
-	struct mw_error *err;
-};
-
-static int key_of(const struct mw_cli_option *table, size_t number)
-{
-	return table[number].letter ? table[number].letter : LONG_KEYS + (int)number;
-}
-
 /* Everything from here on is the command to launch, if it stands behind "--". */
-static struct mw_error *take_operand(struct parse *parse, char *word, struct argp_state *state)
+static struct mw_error *take_operand(struct parse *parse, char *word)
 {
 	struct mw_session_options *session = &parse->options.session;
 
 	if (!parse->options.dashes || !parse->command->launches)
 		return parse->command->operand(parse->command, &parse->options, word);
-	session->command = state->argv + state->next - 1;
-	session->command_count = (size_t)(state->argc - state->next + 1);
-	state->next = state->argc;
+	session->command = parse->argv + parse->next - 1;
+	session->command_count = (size_t)(parse->argc - parse->next + 1);
+	parse->next = parse->argc;
 	return NULL;
 }
 
-static struct mw_error *take_option(struct parse *parse, int key, const char *text, struct argp_state *state)
+static struct mw_error *parse_line(struct parse *parse)
 {
-	const struct mw_cli_option *option = parse->table;
-	enum mw_cli_action before = parse->options.action;
-	struct mw_error *err;
-	char name[NAME_SIZE];
+	struct mw_error *err = NULL, *later = NULL;
 
-	while (key_of(parse->table, (size_t)(option - parse->table)) != key)
-		option++;
-	(void)snprintf(name, sizeof(name), "--%s", option->name);
-	err = mw_cli_parse(option->type, name, text, (char *)&parse->options + option->member);
-	/* Help was asked for: whatever else is said. */
-	if (parse->options.action != before)
-		state->next = state->argc;
-	return err;
-}
+	while (!err && parse->next < parse->argc) {
+		char *word = parse->argv[parse->next++];
 
-static bool is_option(const struct parse *parse, int key)
-{
-	for (size_t i = 0; parse->table[i].name; i++)
-		if (key_of(parse->table, i) == key)
-			return true;
-	return false;
-}
-
-static error_t on_key(int key, char *arg, struct argp_state *state)
-{
-	struct parse *parse = state->input;
-
-	if (key == ARGP_KEY_ARG || key == ARGP_KEY_END)
-		parse->options.dashes = state->quoted != 0;
-	if (key == ARGP_KEY_ARG)
-		parse->err = take_operand(parse, arg, state);
-	else if (key == ARGP_KEY_ERROR && !parse->err)
-		parse->err = explain_option(parse->command, state->argc, state->argv, state->next);
-	else if (is_option(parse, key))
-		parse->err = take_option(parse, key, arg, state);
-	else
-		return ARGP_ERR_UNKNOWN;
-	return parse->err ? EINVAL : 0;
-}
-
-static struct mw_error *parse_line(struct parse *parse, int argc, char **argv)
-{
-	struct argp_option table[MW_CLI_OPTIONS_MAX + 1] = {{0}};
-	const struct argp argp = {.options = table, .parser = on_key};
-	const unsigned flags = ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT;
-	error_t failed;
-
-	for (size_t i = 0; parse->table[i].name; i++)
-		table[i] = (struct argp_option){
-			.name = parse->table[i].name, .key = key_of(parse->table, i), .arg = parse->table[i].value};
-	failed = argp_parse(&argp, argc, argv, parse->command->permutes ? flags : flags | ARGP_IN_ORDER, NULL, parse);
-	if (!failed || parse->err)
-		return parse->err;
-	return failed == ENOMEM ? mw_error_nomem() : mw_error_create(MW_ERROR_USAGE, 0, "invalid command line");
+		if (parse->options.dashes || word[0] != '-' || !word[1]) {
+			err = take_operand(parse, word);
+			/* What is wrong with options is said first. */
+			if (parse->command->permutes) {
+				later = mw_error_first(later, err);
+				err = NULL;
+			}
+		} else if (word[1] != '-') {
+			err = take_short(parse, word + 1);
+		} else if (word[2]) {
+			err = take_long(parse, word + 2);
+		} else {
+			parse->options.dashes = true;
+		}
+	}
+	return mw_error_first(err, later);
 }
 
 struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int argc, char **argv,
@@ -371,6 +322,9 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 	struct parse parse = {
 		.command = command,
 		.table = mw_cli_command_options(command),
+		.argv = argv,
+		.argc = argc,
+		.next = 1,
 		.options = {.session = {.track_heap = true,
 					.track_vm = true,
 					.engine = "auto",
@@ -380,7 +334,7 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 			    .report = {.to_ns = UINT64_MAX},
 			    .diff = {.kinds = {[MW_KIND_HEAP] = true, [MW_KIND_VM] = true}, .top = SIZE_MAX}},
 	};
-	struct mw_error *err = parse_line(&parse, argc, argv);
+	struct mw_error *err = parse_line(&parse);
 
 	if (!err && parse.options.action == MW_CLI_RUN)
 		err = command->check(command, &parse.options);

@@ -83,7 +83,7 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options);
 
 /* --- tables ---------------------------------------------------------------------------------------------------------- */
 
-/* An option is one row: what argp takes, how its value is parsed and where that goes, what --help prints, the manual page
+/* An option is one row: its names, how its value is parsed and where that goes, what --help prints, the manual page
  * and the shells' completions. */
 
 #define MW_CLI_OPTIONS_MAX 32 /* more than any command has */

@@ -25,7 +25,7 @@ static struct mw_error *call(struct mw_error *(*with)(int, char **, void *), voi
 
 	for (const char *word; (word = va_arg(words, const char *)); argc++) {
 		assert_true(argc < 15);
-		argv[argc] = (char *)word; /* argp changes their order, not them */
+		argv[argc] = (char *)word;
 	}
 	return with(argc, argv, out);
 }

@@ -181,6 +181,8 @@ static void test_refused(void **state)
 		{"-p 1 ls", "'ls'"},
 		{"-p", "--pid needs a value"},
 		{"-p 1 --duration", "--duration needs a value"},
+		{"-Vp", "--pid needs a value"},
+		{"-hZ", "no such option: -Z"},
 		{"-p 1 --durations 5", "--durations"},
 		{"-p 1 --nonsense", "--nonsense"},
 		{"-p 1 --quiet=yes", "--quiet takes no value"},
