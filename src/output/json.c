@@ -614,7 +614,8 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "nameless_command", nameless_command_value(&report->nameless));
 	put_member(writer, "runtimes",
 		   MW_ARRAY(i, report->runtime_count,
-			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text))));
+			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text),
+				      MW_OF(&report->runtimes[i], heap))));
 	put_member(writer, "rss_growth", rss_value(&report->rss));
 	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);

@@ -138,12 +138,6 @@ void mw_top_tty_restore(void)
 	}
 }
 
-void mw_top_tty_unblock(void)
-{
-	tcflush(STDOUT_FILENO, TCOFLUSH);
-	tcflow(STDOUT_FILENO, TCOON);
-}
-
 /* --- what fits ------------------------------------------------------------------------------------------------------- */
 
 #define MARK "\xe2\x80\xa6" /* … */
@@ -348,14 +342,6 @@ void mw_top_draw_end(struct mw_top_picture *picture)
 	endwin();
 	if (tty)
 		atomic_store(&tty->taken, false);
-}
-
-int mw_top_draw_key(void)
-{
-	wint_t key;
-	int kind = get_wch(&key);
-
-	return kind == ERR ? -1 : kind == OK ? (int)key : MW_TOP_KEY((int)key);
 }
 
 /* Text of anybody's, cut; returns the columns that it took. */

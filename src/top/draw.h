@@ -26,10 +26,6 @@ struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture) MW_MUST_CHECK
 void mw_top_draw_end(struct mw_top_picture *picture);
 /* Brings the view up to date. */
 void mw_top_draw(struct mw_top_picture *picture);
-/* The next key that was pressed: a character, or MW_TOP_KEY() of a KEY_... of ncurses; negative: there is none. */
-int mw_top_draw_key(void);
-#define MW_TOP_KEY(key) ((1 << 24) + (key)) /* above all characters */
-
 /* --- the terminal ------------------------------------------------------------------------------------------ */
 
 /*
@@ -43,9 +39,6 @@ struct mw_error *mw_top_tty_prepare(void) MW_MUST_CHECK;
 /* Put it back, if it is taken over. Async-signal-safe; also for the guard, which has it as standard error at best. What
  * somebody else has set meanwhile is let be. */
 void mw_top_tty_restore(void);
-/* Output that a halted terminal holds up is thrown away. */
-void mw_top_tty_unblock(void);
-
 /* --- what fits on a screen of so many columns and lines ------------------------------------------------------------- */
 
 #define MW_TOP_WIDTH_MIN  20

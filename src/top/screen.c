@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <time.h>
 
 #define NCURSES_NOMACROS
@@ -24,8 +25,10 @@
 #define MESSAGE_NS UINT64_C(5000000000) /* one stays so long */
 #define PATIENCE_S 2                    /* for the thread to end */
 #define DEAF_TURNS 20                   /* so often input that is none: the terminal is gone */
-#define CTRL(c)    ((c) - 'A' + 1)
+
+#define CONTROL(c) ((c) - 'A' + 1)
 #define ESCAPE     0x1b
+#define KEY(key)   ((1 << 24) + (key)) /* above all characters */
 #define TYPED_MAX  (MW_FILTER_LENGTH + 1)
 _Static_assert(TYPED_MAX >= PATH_MAX, "for both prompts");
 
@@ -181,7 +184,7 @@ static void leave_prompt(struct mw_top_screen *screen)
 
 static void prompt_key(struct mw_top_screen *screen, int key)
 {
-	if (key == '\r' || key == '\n' || key == MW_TOP_KEY(KEY_ENTER)) {
+	if (key == '\r' || key == '\n' || key == KEY(KEY_ENTER)) {
 		if (screen->typed == screen->path)
 			take_path(screen);
 		else
@@ -191,20 +194,20 @@ static void prompt_key(struct mw_top_screen *screen, int key)
 	screen->confirmed = false;
 	switch (key) {
 	case ESCAPE:
-	case CTRL('G'):
+	case CONTROL('G'):
 		leave_prompt(screen);
 		break;
 	case 0x7f:
-	case CTRL('H'):
-	case MW_TOP_KEY(KEY_BACKSPACE):
-	case MW_TOP_KEY(KEY_DC):
+	case CONTROL('H'):
+	case KEY(KEY_BACKSPACE):
+	case KEY(KEY_DC):
 		cut_typed(screen);
 		break;
-	case CTRL('U'):
+	case CONTROL('U'):
 		screen->typed[0] = '\0';
 		break;
 	default:
-		if (key >= ' ' && key < MW_TOP_KEY(0))
+		if (key >= ' ' && key < KEY(0))
 			add_to_typed(screen, key);
 	}
 }
@@ -270,7 +273,7 @@ static bool move_key(struct mw_top_screen *screen, int key)
 	};
 
 	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
-		if (key == MW_TOP_KEY(moves[i].key) || key == moves[i].character) {
+		if (key == KEY(moves[i].key) || key == moves[i].character) {
 			mw_top_view_move(screen->view, moves[i].by);
 			return true;
 		}
@@ -322,15 +325,15 @@ static void command_key(struct mw_top_screen *screen, int key)
 	case ' ':
 	case '\r':
 	case '\n':
-	case MW_TOP_KEY(KEY_ENTER):
-	case MW_TOP_KEY(KEY_RIGHT):
-	case MW_TOP_KEY(KEY_LEFT):
-		toggle(screen, key != MW_TOP_KEY(KEY_LEFT), key != MW_TOP_KEY(KEY_RIGHT));
+	case KEY(KEY_ENTER):
+	case KEY(KEY_RIGHT):
+	case KEY(KEY_LEFT):
+		toggle(screen, key != KEY(KEY_LEFT), key != KEY(KEY_RIGHT));
 		break;
-	case CTRL('L'):
+	case CONTROL('L'):
 		clearok(curscr, TRUE);
 		break;
-	case CTRL('Z'):
+	case CONTROL('Z'):
 		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
 		break;
 	default:
@@ -345,16 +348,16 @@ static void help_key(struct mw_top_screen *screen, int key)
 
 	switch (key) {
 	case 'j':
-	case MW_TOP_KEY(KEY_DOWN):
-	case MW_TOP_KEY(KEY_NPAGE):
+	case KEY(KEY_DOWN):
+	case KEY(KEY_NPAGE):
 		*first += 1;
 		break;
 	case 'k':
-	case MW_TOP_KEY(KEY_UP):
-	case MW_TOP_KEY(KEY_PPAGE):
+	case KEY(KEY_UP):
+	case KEY(KEY_PPAGE):
 		*first -= *first > 0;
 		break;
-	case MW_TOP_KEY(KEY_RESIZE):
+	case KEY(KEY_RESIZE):
 		break;
 	default:
 		screen->picture.help = false;
@@ -366,7 +369,7 @@ static void help_key(struct mw_top_screen *screen, int key)
 static void on_key(struct mw_top_screen *screen, int key)
 {
 	screen->dirty = true;
-	if (screen->typed && key != MW_TOP_KEY(KEY_RESIZE))
+	if (screen->typed && key != KEY(KEY_RESIZE))
 		prompt_key(screen, key);
 	else if (screen->picture.help)
 		help_key(screen, key);
@@ -415,13 +418,22 @@ static void draw(struct mw_top_screen *screen)
 	mw_top_work_want(screen->work, screen->feed->process, wishes->names, wishes->name_count);
 }
 
+/* A character, or KEY() of a KEY_... of ncurses; negative: none was pressed. */
+static int next_key(void)
+{
+	wint_t key;
+	int kind = get_wch(&key);
+
+	return kind == ERR ? -1 : kind == OK ? (int)key : KEY((int)key);
+}
+
 /* False: the terminal is gone. */
 static bool take_keys(struct mw_top_screen *screen, const struct pollfd *input, unsigned *deaf)
 {
 	bool any = false;
 	int key;
 
-	while ((key = mw_top_draw_key()) >= 0) {
+	while ((key = next_key()) >= 0) {
 		any = true;
 		on_key(screen, key);
 	}
@@ -538,8 +550,9 @@ bool mw_top_screen_destroy(struct mw_top_screen *screen, struct mw_error **why)
 	screen->stop = true;
 	mw_top_feeds_poke(screen->feeds);
 	if (!mw_thread_join_within(screen->thread, PATIENCE_S)) {
-		/* Its terminal takes nothing (Ctrl-S, a connection that hangs). */
-		mw_top_tty_unblock();
+		/* Its terminal takes nothing (Ctrl-S, a connection that hangs): what it holds up is thrown away. */
+		tcflush(STDOUT_FILENO, TCOFLUSH);
+		tcflow(STDOUT_FILENO, TCOON);
 		if (!mw_thread_join_within(screen->thread, PATIENCE_S)) {
 			mw_top_tty_restore();
 			mw_process_setup_screen(false);

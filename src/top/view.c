@@ -253,11 +253,6 @@ static bool lacks_names(const struct mw_top_view *view, uint32_t stack)
 
 /* --- rows of a group --------------------------------------------------------------------------------------------- */
 
-struct order {
-	enum mw_top_sort sort;
-	bool reversed;
-};
-
 static int compare_numbers(double a, double b)
 {
 	return a > b ? -1 : a < b ? 1 : 0;
@@ -266,38 +261,38 @@ static int compare_numbers(double a, double b)
 static int compare_names(const char *a, const char *b)
 {
 	/* Those that are not known come last, whichever way it goes. */
-	return !a || !b ? (a ? -1 : b ? 1 : 0) : strcmp(a, b);
+	return a && b ? strcmp(a, b) : (a == NULL) - (b == NULL);
+}
+
+static double value_of(const struct mw_top_row *row, enum mw_top_sort sort)
+{
+	switch (sort) {
+	case MW_TOP_BY_GROWTH:
+		return (double)row->growth;
+	case MW_TOP_BY_BLOCKS:
+		return (double)row->impacting.count;
+	case MW_TOP_BY_RATE:
+		return (double)row->new_allocations;
+	default:
+		return (double)row->impacting.bytes;
+	}
 }
 
 static int compare_rows(const void *one, const void *other, void *context)
 {
 	const struct mw_top_row *a = one, *b = other;
-	const struct order *order = context;
-	int result = 0;
+	const struct mw_top_view *view = context;
+	bool names = view->sort == MW_TOP_BY_NAME;
+	int result = names ? compare_names(a->name, b->name)
+			   : compare_numbers(value_of(a, view->sort), value_of(b, view->sort));
 
-	switch (order->sort) {
-	case MW_TOP_BY_GROWTH:
-		result = compare_numbers((double)a->growth, (double)b->growth);
-		break;
-	case MW_TOP_BY_BLOCKS:
-		result = compare_numbers((double)a->impacting.count, (double)b->impacting.count);
-		break;
-	case MW_TOP_BY_RATE:
-		result = compare_numbers((double)a->new_allocations, (double)b->new_allocations);
-		break;
-	case MW_TOP_BY_NAME:
-		result = compare_names(a->name, b->name);
-		if (!a->name || !b->name)
-			return result ? result : a->key < b->key ? -1 : a->key > b->key;
-		break;
-	default:
-		break;
-	}
+	if (names && (!a->name || !b->name))
+		return result ? result : (a->key > b->key) - (a->key < b->key);
 	if (!result)
 		result = compare_numbers((double)a->impacting.bytes, (double)b->impacting.bytes);
 	if (result)
-		return order->reversed ? -result : result;
-	return a->key < b->key ? -1 : a->key > b->key;
+		return view->reversed ? -result : result;
+	return (a->key > b->key) - (a->key < b->key);
 }
 
 /* What names a row; NULL: not known. */
@@ -317,13 +312,11 @@ static const char *name_of(const struct mw_top_view *view, enum mw_top_group gro
 }
 
 /* By what is most, by names from A. Rows that are equal stay where they were. */
-static void sort_rows(const struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
+static void sort_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
 {
-	struct order order = {view->sort, view->reversed};
-
 	for (size_t i = 0; i < rows->count && view->sort == MW_TOP_BY_NAME; i++)
 		rows->items[i].name = name_of(view, group, rows->items[i].key);
-	qsort_r(rows->items, rows->count, sizeof(*rows->items), compare_rows, &order);
+	qsort_r(rows->items, rows->count, sizeof(*rows->items), compare_rows, view);
 }
 
 /* Fill in the rows of a group that its filter lets through, in order. False without memory. */

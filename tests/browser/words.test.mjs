@@ -168,18 +168,28 @@ test("what the figures leave out stands above them", async () => {
 		nameless: ["/usr/lib/libfoo.so.1", "/usr/lib/my shop/libbar.so.2"],
 		nameless_hint: "the debug packages have them",
 		nameless_command: "sudo pkg install $(pkg owns /usr/lib/libfoo.so.1) |\n      sort",
-		runtimes: [{ name: "php", text: "PHP's objects: start it with USE_ZEND_ALLOC=0." }],
+		runtimes: [{ name: "php", text: "PHP's objects: start it with USE_ZEND_ALLOC=0.", heap: "PHP's heap" }],
 		window: { started: null, seconds: 10, from: 0, to: 10, ended: "duration", limit: null, settle: 1 },
 	};
 	const page = await browser.open(makePage([{ ...made, report }]));
-	assert.deepEqual(await notes(page), ["RSS +101.0 MiB: 12.0 MiB explained by blocks not freed, 70.0 MiB stacks of threads, 69.0 MiB anonymous mappings", "2 children not watched: -p 24386,24387"]);
+	assert.deepEqual(await notes(page), ["RSS +101.0 MiB: 12.0 MiB explained by blocks not freed, 70.0 MiB stacks of threads, 69.0 MiB anonymous mappings (PHP's heap)", "Not seen: PHP's objects: start it with USE_ZEND_ALLOC=0.", "2 children not watched: -p 24386,24387"]);
 	assert.match(await page.textContent(".subtitle"), /settled: frees were recorded for 1\.0 s after the window · ended/);
 	const points = await page.$$eval(".limits li", (all) => all.map((one) => one.textContent));
-	assert.ok(points.includes("PHP's objects: start it with USE_ZEND_ALLOC=0."));
+	assert.ok(!points.join().includes("PHP's objects"));
 	assert.ok(points.includes(`Names of functions in libfoo.so.1 and libbar.so.2 (they are shown as offsets): the debug packages have them:${report.nameless_command}`), points.join("\n"));
 	assert.equal(await page.textContent(".limits pre"), report.nameless_command);
 	await assertQuiet(page);
 	await page.close();
+	// What the worst suspect is not called is said with it, what is not seen where that does not matter below.
+	const suspect = (verdict) => ({ line: null, function: null, file: null, module: "/opt/x.so", verdict, stacks: [stacks[0].id], sentence: "It did." });
+	for (const [verdict, above] of [["too short to tell", true], ["plateau", false]]) {
+		const calm = await browser.open(makePage([{ ...made, report: { ...report, children: [], rss_growth: null, suspects: [suspect(verdict)] } }]));
+		const said = await notes(calm);
+		assert.deepEqual(said.map((note) => note.slice(0, 25)), above ? ["No names of functions in "] : []);
+		assert.ok((await calm.textContent(".limits")).includes("PHP's objects: start it with USE_ZEND_ALLOC=0."));
+		assert.equal((await calm.textContent(".limits")).includes("Names of functions in"), !above);
+		await calm.close();
+	}
 	// Of which process; and what is not known of the rest.
 	const many = Array.from({ length: 18 }, (_, i) => child(100 + i, false));
 	const unknown = { children: many, rss_growth: { bytes: 20 * MIB, blocks: 5 * MIB, unexplained: true, other: null }, nameless: ["/opt/x.so"], nameless_hint: "build it with -g, and do not strip it", nameless_command: null };

@@ -5,7 +5,8 @@ import { fill, h, name } from "./dom";
 import { basename, bytes, count, many, seconds, visible } from "./format";
 import { processText } from "./labels";
 import type { Process } from "./model";
-import type { Report } from "./types";
+import type { Report, Suspect } from "./types";
+import { verdictOf } from "./verdicts";
 
 const ENDED: Record<string, string> = {
 	duration: "when its time was over",
@@ -41,17 +42,46 @@ const GROWS: Record<string, string> = {
 	special: "special mappings",
 };
 
+/** The worst of those that grow, or of which too little is known. */
+function worst(report: Report): Suspect | null {
+	const first = report.suspects?.[0];
+	return first && verdictOf(first).rank <= 1 ? first : null;
+}
+
+/** May the first suspect, or the growth of the RSS, come from what is not seen? */
+function runtimesMatter(report: Report): boolean {
+	const id = worst(report)?.stacks[0];
+	return Boolean(report.rss_growth?.unexplained || (id && report.stacks.some((stack) => stack.id === id && stack.kind === "vm")));
+}
+
+function namelessMatters(report: Report): boolean {
+	return worst(report)?.function === null;
+}
+
+function namelessPoint(report: Report, begin: string): (Node | string)[] {
+	const modules = report.nameless ?? [];
+	return [
+		begin,
+		...modules.flatMap((module, i): (Node | string)[] => [!i ? "" : i + 1 === modules.length ? " and " : ", ", name(basename(module), 60)]),
+		` (they are shown as offsets): ${report.nameless_hint ?? "symbols or debug information are missing there"}${report.nameless_command ? ":" : "."}`,
+		report.nameless_command ? h("pre", { class: "command-line" }, h("bdi", null, report.nameless_command.split("\n").map(visible).join("\n"))) : "",
+	];
+}
+
 /** What the figures above don't show, of one process. */
-function notesOf(report: Report): string[] {
-	const out: string[] = [];
+function notesOf(report: Report): (Node | string)[][] {
+	const out: (Node | string)[][] = [];
 	const rss = report.rss_growth;
 	const children = unwatchedOf(report);
 	if (rss?.unexplained) {
 		const kinds = Object.entries(rss.other ?? {}).filter(([, grown]) => grown >= 1 << 20);
-		const rest = rss.other ? kinds.sort((a, b) => b[1] - a[1]).map(([kind, grown]) => `, ${bytes(grown)} ${GROWS[kind] ?? kind}`) : [`, ${bytes(rss.bytes - rss.blocks)} by none of them`];
-		out.push(`RSS +${bytes(rss.bytes)}: ${bytes(rss.blocks)} explained by blocks not freed${rest.join("")}`);
+		const heaps = (report.runtimes ?? []).flatMap(({ heap }) => heap ?? []).join(", ");
+		const rest = rss.other ? kinds.sort((a, b) => b[1] - a[1]).map(([kind, grown]) => `, ${bytes(grown)} ${GROWS[kind] ?? kind}${kind === "anonymous" && heaps ? ` (${heaps})` : ""}`) : [`, ${bytes(rss.bytes - rss.blocks)} by none of them`];
+		out.push([`RSS +${bytes(rss.bytes)}: ${bytes(rss.blocks)} explained by blocks not freed${rest.join("")}`]);
 	}
-	if (children.count) out.push(`${many(children.count, "child", "children")} not watched: ${children.option}`);
+	if (runtimesMatter(report)) for (const runtime of report.runtimes ?? []) out.push([`Not seen: ${runtime.text}`]);
+	if (report.nameless?.length && namelessMatters(report)) out.push(namelessPoint(report, "No names of functions in "));
+	if (children.count) out.push([`${many(children.count, "child", "children")} not watched: ${children.option}`]);
 	return out;
 }
 
@@ -82,16 +112,9 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	if (generated) out.push([`${count(generated)} of ${many(report.stacks.length, "stack")} ${generated === 1 ? "ends" : "end"} at code that was generated at run time, so that its callers are not known.`]);
 	if (broken) out.push([`${count(broken)} of ${many(report.stacks.length, "stack")} ${broken === 1 ? "ends" : "end"} early, as there is no unwind information from there on.`]);
 	if (cut) out.push([`${count(cut)} of ${many(report.stacks.length, "stack")} ${cut === 1 ? "is" : "are"} cut at the wanted depth (--depth): callers further out are not known.`]);
-	for (const runtime of report.runtimes ?? []) out.push([runtime.text]);
-	const nameless = report.nameless ?? [];
-	if (nameless.length)
-		out.push([
-			"Names of functions in ",
-			...nameless.flatMap((module, i): (Node | string)[] => [!i ? "" : i + 1 === nameless.length ? " and " : ", ", name(basename(module), 60)]),
-			` (they are shown as offsets): ${report.nameless_hint ?? "symbols or debug information are missing there"}${report.nameless_command ? ":" : "."}`,
-			report.nameless_command ? h("pre", { class: "command-line" }, h("bdi", null, report.nameless_command.split("\n").map(visible).join("\n"))) : "",
-		]);
-	const unnamed = unnamedFrames(report, new Set(nameless));
+	if (!runtimesMatter(report)) for (const runtime of report.runtimes ?? []) out.push([runtime.text]);
+	if (report.nameless?.length && !namelessMatters(report)) out.push(namelessPoint(report, "Names of functions in "));
+	const unnamed = unnamedFrames(report, new Set(report.nameless));
 	if (unnamed.frames) out.push([`${many(unnamed.frames, "frame has", "frames have")} no function name${unnamed.modules.length ? ", in " : ""}`, ...unnamed.modules.slice(0, 5).flatMap((module, i): (Node | string)[] => [i ? ", " : "", name(module, 60)]), unnamed.modules.length > 5 ? ` and ${unnamed.modules.length - 5} more` : "", ": symbols or debug information are missing there (memwatch doctor tells which)."]);
 	if (report.engine.left_behind) out.push(["Left in the process: ", name(report.engine.left_behind, 300)]);
 	return out;

@@ -127,7 +127,7 @@ export interface Report {
 	nameless?: string[]; // modules
 	nameless_hint?: string | null; // how the names are had …
 	nameless_command?: string | null; // … by a shell
-	runtimes?: { name: string; text: string }[];
+	runtimes?: { name: string; text: string; heap?: string | null }[];
 	rss_growth?: { bytes: number; blocks: number; unexplained: boolean; other: Record<string, number> | null } | null;
 	engine: {
 		name: string | null;
