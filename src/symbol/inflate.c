@@ -12,7 +12,6 @@
  */
 #include "symbol/inflate.h"
 
-#include "base/cleanup.h"
 #include "base/io.h"
 
 #include <elf.h>
@@ -74,8 +73,8 @@ static bool expand(uint32_t type, void *to, uint64_t size, const void *from, uin
 
 uint8_t *mw_inflate_section(const uint8_t *section, uint64_t size, uint64_t *inflated)
 {
-	MW_FREE uint8_t *to = NULL;
 	Elf64_Chdr compression;
+	uint8_t *to;
 
 	if (size < sizeof(compression))
 		return NULL;
@@ -84,10 +83,12 @@ uint8_t *mw_inflate_section(const uint8_t *section, uint64_t size, uint64_t *inf
 		return NULL;
 	to = malloc(compression.ch_size);
 	if (!to || !expand(compression.ch_type, to, compression.ch_size, section + sizeof(compression),
-			   size - sizeof(compression)))
+			   size - sizeof(compression))) {
+		free(to);
 		return NULL;
+	}
 	*inflated = compression.ch_size;
-	return MW_TAKE(to);
+	return to;
 }
 
 /* --- what there is ------------------------------------------------------------------------------------- */
@@ -148,7 +149,7 @@ static bool is_packed(const struct copy *copy, uint64_t offset, uint64_t size)
 
 static bool copy_rest(const struct copy *copy)
 {
-	MW_FREE uint8_t *block = malloc(BLOCK);
+	uint8_t *block = malloc(BLOCK);
 	bool good = block;
 
 	for (uint64_t at = 0; good && at < copy->size; at += BLOCK) {
@@ -157,24 +158,25 @@ static bool copy_rest(const struct copy *copy)
 		if (!is_packed(copy, at, size))
 			good = read_at(copy->fd, at, block, size) && mw_write_at(copy->out, block, size, at);
 	}
+	free(block);
 	return good;
 }
 
 static bool decompress(const struct copy *copy, const Elf64_Shdr *section, uint64_t offset, uint64_t size)
 {
 	uint64_t packed = section->sh_size - sizeof(Elf64_Chdr);
-	MW_FREE uint8_t *from = malloc(packed ? packed : 1);
-	void *to;
-	bool good;
+	uint8_t *from = malloc(packed ? packed : 1);
+	void *to = MAP_FAILED;
+	bool good = false;
 
-	if (!from || !read_at(copy->fd, section->sh_offset + sizeof(Elf64_Chdr), from, packed) ||
-	    ftruncate(copy->out, (off_t)(offset + size)) != 0)
-		return false;
-	to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->out, (off_t)offset);
-	if (to == MAP_FAILED)
-		return false;
-	good = expand(ELFCOMPRESS_ZSTD, to, size, from, packed);
-	(void)munmap(to, size);
+	if (from && read_at(copy->fd, section->sh_offset + sizeof(Elf64_Chdr), from, packed) &&
+	    ftruncate(copy->out, (off_t)(offset + size)) == 0)
+		to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->out, (off_t)offset);
+	if (to != MAP_FAILED) {
+		good = expand(ELFCOMPRESS_ZSTD, to, size, from, packed);
+		(void)munmap(to, size);
+	}
+	free(from);
 	return good;
 }
 
