@@ -111,8 +111,7 @@ static struct mw_error *find_heaps(const struct mw_glibc_process *process, struc
 {
 	size_t heap_capacity = 0, arena_capacity = 0, looked = 0;
 
-	for (size_t i = 0; i < process->anonymous_count; i++) {
-		const struct mw_glibc_span *span = &process->anonymous[i];
+	MW_EACH(span, process->anonymous, process->anonymous_count) {
 		mw_addr at = (span->start + MW_GLIBC_HEAP_SIZE - 1) & ~(MW_GLIBC_HEAP_SIZE - 1);
 
 		for (; at >= span->start && at < span->end && looked < MAX_CANDIDATES; at += MW_GLIBC_HEAP_SIZE) {

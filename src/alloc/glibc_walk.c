@@ -435,8 +435,7 @@ static bool try_thread(struct walk *walk, const struct mw_glibc_arena *arena, st
 
 	if (!glibc_read(walk->window.process, arena->bins + (mw_addr)GLIBC_TOP, &top, sizeof(top)))
 		return false;
-	for (size_t i = 0; i < arenas->heap_count; i++) {
-		const struct mw_glibc_heap *heap = &arenas->heaps[i];
+	MW_EACH(heap, arenas->heaps, arenas->heap_count) {
 		struct stretch stretch = {.first = first_chunk(arena, heap), .foreign = GLIBC_MMAPPED};
 		uint64_t size;
 

@@ -146,9 +146,7 @@ static bool holds(const struct mw_elf_segment *segment, uint64_t vaddr)
 /* Where a virtual address stands in the file, and how many bytes of its segment follow. Any segment. */
 static bool offset_of(const struct mw_elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *available)
 {
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
+	MW_EACH(segment, elf->segments, elf->segment_count) {
 		if (!holds(segment, vaddr))
 			continue;
 		*offset = segment->offset + (vaddr - segment->vaddr);

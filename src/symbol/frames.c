@@ -400,9 +400,7 @@ static struct bounds code_bounds(const struct mw_elf *elf)
 {
 	struct bounds bounds = {.low = UINT64_MAX};
 
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
+	MW_EACH(segment, elf->segments, elf->segment_count) {
 		if (!segment->exec || segment->memory_size > UINT64_MAX - segment->vaddr)
 			continue;
 		if (segment->vaddr < bounds.low)
@@ -549,9 +547,7 @@ static bool see_blob(void *context, const struct mw_elf_symbol *symbol)
 /* The end of the executable segment that holds `vaddr`; 0: none does. */
 static uint64_t segment_end(const struct mw_elf *elf, uint64_t vaddr)
 {
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
+	MW_EACH(segment, elf->segments, elf->segment_count) {
 		if (segment->exec && vaddr - segment->vaddr < segment->memory_size)
 			return segment->vaddr + segment->memory_size;
 	}

@@ -51,9 +51,7 @@ static bool bias_of(const struct mw_elf *elf, const struct mw_mapping *mapping, 
 {
 	const struct mw_elf_segment *found = NULL;
 
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
+	MW_EACH(segment, elf->segments, elf->segment_count) {
 		if (!holds_offset(segment, mapping->offset) || (found && found->exec >= segment->exec))
 			continue;
 		found = segment;
@@ -67,9 +65,7 @@ static bool bias_of(const struct mw_elf *elf, const struct mw_mapping *mapping, 
 /* Can the mapping belong to the load with this bias? */
 static bool fits(const struct mw_elf *elf, const struct mw_mapping *mapping, uint64_t bias)
 {
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
+	MW_EACH(segment, elf->segments, elf->segment_count) {
 		if (holds_offset(segment, mapping->offset) && bias_by(segment, mapping) == bias)
 			return true;
 	}
@@ -84,9 +80,7 @@ static enum match compare(const struct mw_elf *elf, pid_t tid, uint64_t bias, ui
 
 	if (size > sizeof(memory))
 		size = sizeof(memory);
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
+	MW_EACH(segment, elf->segments, elf->segment_count) {
 		if (segment->write || offset < segment->offset || offset - segment->offset >= segment->file_size)
 			continue;
 		if (size > segment->file_size - (offset - segment->offset))
@@ -334,9 +328,7 @@ static uint64_t sign(const struct mw_maps *maps)
 {
 	uint64_t hash = 1;
 
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct mw_mapping *mapping = &maps->items[i];
-
+	MW_EACH(mapping, maps->items, maps->count) {
 		if (!is_file(mapping) && !is_vdso(mapping))
 			continue;
 		hash = mw_hash_add(hash, mapping->start);

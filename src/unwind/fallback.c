@@ -180,8 +180,7 @@ static bool code_around(const struct mw_module *module, mw_addr pc, struct aroun
 {
 	uint64_t vaddr = pc - 1 - module->bias;
 
-	for (size_t i = 0; i < module->elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &module->elf->segments[i];
+	MW_EACH(segment, module->elf->segments, module->elf->segment_count) {
 		uint64_t into = vaddr - segment->vaddr, before, size;
 
 		if (!segment->exec || into >= segment->file_size)

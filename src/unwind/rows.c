@@ -700,8 +700,7 @@ static uint64_t described_bytes(const struct mw_described_list *list)
 {
 	uint64_t bytes = 0, end = 0;
 
-	for (size_t i = 0; i < list->count; i++) {
-		const struct mw_described *item = &list->items[i];
+	MW_EACH(item, list->items, list->count) {
 		uint64_t from = item->start > end ? item->start : end;
 
 		if (item->end <= from)

@@ -2,6 +2,7 @@
 /* snapshot.c: the copied stack top (snapshot.h). */
 #include "unwind/snapshot.h"
 
+#include "base/vector.h"
 #include "tracee/tracee.h"
 
 #include <string.h>
@@ -30,8 +31,7 @@ void mw_snapshot_override(struct mw_snapshot *snapshot, mw_addr addr, uint64_t s
 /* Only whole words at the overridden address matter: return addresses are read as such. */
 static void apply_overrides(const struct mw_snapshot *snapshot, mw_addr addr, void *out, size_t size)
 {
-	for (size_t i = 0; i < snapshot->override_count; i++) {
-		const struct mw_snapshot_override *override = &snapshot->overrides[i];
+	MW_EACH(override, snapshot->overrides, snapshot->override_count) {
 		uint64_t word;
 
 		if (override->addr < addr || override->addr - addr > size ||
