@@ -460,12 +460,6 @@ static void children_sweep(struct jump_process *process)
  *      read what is left in the rings
  */
 
-/* One that only says that the process is gone is none. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	return mw_error_first(first, mw_error_unless_gone(second));
-}
-
 static void look_at_slots(struct jump_process *process, void *context)
 {
 	(void)context;
@@ -581,7 +575,7 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 
 static struct mw_error *remove_all(struct jump_process *process)
 {
-	struct mw_error *err, *released;
+	struct mw_error *err;
 
 	/* Who has asked about a custom stack, and was not answered yet? */
 	if (process->windowed && process->recorder.shared.base)
@@ -591,12 +585,12 @@ static struct mw_error *remove_all(struct jump_process *process)
 	err = jump_stop(process, PATIENCE_NS);
 	if (!err)
 		err = take_out(process);
-	if (err && mw_error_kind(err) != MW_ERROR_GONE)
-		err = mw_error_prefix(err, "memwatch's code in process %d could not be removed", process->pid);
+	err = mw_error_prefix(mw_error_unless_gone(err), "memwatch's code in process %d could not be removed",
+			      process->pid);
 	if (process->quiesce.gone)
 		jump_exit_status(process, process->quiesce.exit_status);
-	released = jump_let_go(process);
-	return first_of(mw_error_unless_gone(err), released);
+	mw_error_keep_first(&err, jump_let_go(process));
+	return err;
 }
 
 struct mw_error *jump_window_end(struct jump_process *process)
@@ -616,18 +610,21 @@ struct mw_error *jump_window_end(struct jump_process *process)
 
 struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end)
 {
-	struct mw_error *err = NULL, *guarded;
+	struct mw_error *err = NULL, *guarded, *first;
 
 	if (process->ended)
 		return NULL;
 	if (process->quiesce.standing)
-		err = first_of(err, mw_quiesce_end(&process->quiesce));
+		mw_error_keep_first(&err, mw_quiesce_end(&process->quiesce));
 	guarded = jump_window_end(process);
 	/* What stands in the way of both is reported better by the second. */
 	if (process->recorder.mapped || process->patches.journal.count)
-		err = first_of(err, remove_all(process));
+		mw_error_keep_first(&err, remove_all(process));
 	/* Another program's names are not told as its. */
 	if (process->quiesce.execed)
 		end = MW_END_EXEC;
-	return first_of(jump_process_end(process, end), first_of(err, guarded));
+	first = jump_process_end(process, end);
+	mw_error_keep_first(&first, err);
+	mw_error_keep_first(&first, guarded);
+	return first;
 }

@@ -146,19 +146,22 @@ static bool is_left(const struct trap_thread *thread)
 	       !mw_error_none(mw_status_read(thread->tid, &status)) || status.threads <= 1;
 }
 
+static struct mw_error *serve_next(struct trap_engine *engine)
+{
+	int status;
+	pid_t tid;
+
+	MW_TRY(trap_wait(engine, &tid, &status));
+	return tid ? trap_dispatch(engine, tid, status) : NULL;
+}
+
 /* Threads in waits that nothing interrupts: hear of their stop when it comes, so that it is a short one. */
 static void await_stragglers(struct trap_process *process, struct mw_error **first)
 {
 	uint64_t begin = mw_clock_ns();
 
 	while (trap_any(process, is_left) && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
-		int status;
-		pid_t tid;
-		struct mw_error *err = trap_wait(process->engine, &tid, &status);
-
-		if (!err && tid)
-			err = trap_dispatch(process->engine, tid, status);
-		mw_error_keep_first(first, err);
+		mw_error_keep_first(first, serve_next(process->engine));
 		if (process->ended)
 			return;
 		let_go(process, first);
@@ -244,14 +247,8 @@ static struct mw_error *await_starved(struct trap_process *process, uint64_t unt
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 		thread->awaited = is_starved(thread);
 	MW_TRY(trap_release(process));
-	while (!err && !process->ended && trap_any(process, is_awaited) && mw_clock_ns() < until_ns) {
-		int status;
-		pid_t tid;
-
-		err = trap_wait(process->engine, &tid, &status);
-		if (!err && tid)
-			err = trap_dispatch(process->engine, tid, status);
-	}
+	while (!err && !process->ended && trap_any(process, is_awaited) && mw_clock_ns() < until_ns)
+		err = serve_next(process->engine);
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 		thread->awaited = false;
 	return err;

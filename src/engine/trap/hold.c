@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Also one that is seized already, as it could not be let go by who looked at the process before on our behalf: it
@@ -381,6 +382,156 @@ struct mw_error *trap_release(struct trap_process *process)
 	return NULL;
 }
 
+/*
+ * Nobody stands amidst code that blocks SIGTRAP when breakpoints are put in. A thread that has passed the entry of a
+ * function that sets masks, or has loaded one of the sets that plant.c redirects, but has not made its system call,
+ * blocks SIGTRAP whatever is done to its mask before. So does one that is in such a section, if it blocked SIGTRAP
+ * before: it has put that mask aside, for itself or for a thread that it makes. If memwatch is killed then, the next
+ * breakpoint kills. So they go on until they have come out, while all others stand.
+ */
+#define AMIDST_PATIENCE_NS UINT64_C(5000000000)
+/*
+ * For sections: where somebody is seen to block SIGTRAP, so that one who is in a section may do so, too; and elsewhere,
+ * as threads may be made all the time. One that sleeps so many times in a row is in none, but blocks all for good
+ * (glibc's aio).
+ */
+#define SECTION_NS      UINT64_C(500000000)
+#define BRIEF_NS        UINT64_C(20000000)
+#define SLEEPS          3
+#define FIRST_BREATH_US 100
+#define LAST_BREATH_US  100000
+
+/* Does a stopped thread block SIGTRAP? Or is it in a section of the C library's own, in which all signals are blocked,
+ * as nobody else can? When it leaves that it sets the mask which it had before. Nothing may have been taken out of
+ * masks yet. */
+enum masked { UNMASKED, MASKED, IN_SECTION };
+
+static enum masked mask_now(const struct trap_thread *thread)
+{
+	uint64_t mask = 0;
+
+	mw_error_destroy(mw_tracee_get_sigmask(thread->tid, &mask));
+	if ((mask | TRAP_UNBLOCKABLE) == UINT64_MAX)
+		return IN_SECTION;
+	/* A thread ends with one of the library's own let through. */
+	return mask & MW_RESCUE_TRAP_BIT && !(mask & TRAP_LIBRARY_OWN) ? MASKED : UNMASKED;
+}
+
+/* It has made its call: most are found there. */
+static bool is_behind_call(pid_t tid, mw_addr pc)
+{
+	uint8_t now[MW_INSN_MAX];
+	size_t length;
+	const uint8_t *insn = mw_regs_syscall_insn(&length);
+
+	return mw_remote_read(tid, pc - length, now, length) == length && memcmp(now, insn, length) == 0;
+}
+
+/* The maker of a vforked child would sleep where nothing stops it. */
+static bool may_go_on(const struct trap_thread *thread)
+{
+	siginfo_t info = {.si_code = 0};
+
+	if (!thread->in_event)
+		return true;
+	mw_error_destroy(mw_tracee_siginfo(thread->tid, &info));
+	return info.si_code >> 8 == PTRACE_EVENT_CLONE || info.si_code >> 8 == PTRACE_EVENT_FORK;
+}
+
+enum amidst { AMIDST_NOTHING, AMIDST_SECTION, AMIDST_CALL };
+
+static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
+{
+	const struct trap_process *process = thread->process;
+	struct mw_tracee_regs regs;
+	enum masked mask;
+
+	/* A vforked child has its mask from its maker, which stands or waits for it. */
+	if (!thread->stopped || thread->relation != TRAP_THREAD)
+		return AMIDST_NOTHING;
+	mask = mask_now(thread);
+	*masked |= mask == MASKED;
+	if (mask == IN_SECTION)
+		return may_go_on(thread) ? AMIDST_SECTION : AMIDST_NOTHING;
+	if (thread->in_event || !mw_error_none(mw_tracee_get_regs(thread->tid, &regs)))
+		return AMIDST_NOTHING;
+	for (size_t i = 0; i < process->signals.masking_count; i++)
+		if (regs.general.pc >= process->signals.masking[i].start &&
+		    regs.general.pc < process->signals.masking[i].end)
+			return is_behind_call(thread->tid, regs.general.pc) ? AMIDST_NOTHING : AMIDST_CALL;
+	return AMIDST_NOTHING;
+}
+
+/* Those whose process is stopped as well: for a moment. `*worst`: what there is; `*masked`: somebody blocks SIGTRAP. */
+static struct mw_error *resume_all(struct trap_process *process, bool sections, enum amidst *worst, bool *masked)
+{
+	struct trap_thread *thread;
+
+	*worst = AMIDST_NOTHING;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		enum amidst amidst = stands_amidst(thread, masked);
+
+		if (amidst == AMIDST_NOTHING)
+			continue;
+		/* A section may be long: a process that is stopped is not to get on for that. */
+		if (amidst == AMIDST_SECTION && (!sections || thread->group_stopped))
+			continue;
+		if (amidst > *worst)
+			*worst = amidst;
+		/* One that makes threads all the time would be found doing so again: it is to stop on its way out. */
+		if (thread->in_event)
+			MW_TRY(trap_interrupt(thread));
+		thread->group_stopped = false;
+		MW_TRY(trap_resume(thread));
+	}
+	return NULL;
+}
+
+/* Do all who may get on wait for something? */
+static bool all_sleep(const struct trap_process *process)
+{
+	const struct trap_thread *thread;
+	bool any = false;
+
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		char state = trap_is_to_stop(thread) ? mw_state_read(thread->tid) : '\0';
+
+		if (state && state != 'X' && state != 'S')
+			return false;
+		any |= state != '\0';
+	}
+	return any;
+}
+
+/* They get on until they have come out of that. UNSUPPORTED where one does not. */
+static struct mw_error *amidst_clear(struct trap_process *process)
+{
+	uint64_t begin = mw_clock_ns(), waited_ns = 0;
+	useconds_t breath_us = FIRST_BREATH_US;
+	unsigned sleeps = 0;
+	bool masked = false;
+	enum amidst worst;
+
+	for (; waited_ns <= AMIDST_PATIENCE_NS; waited_ns = mw_clock_ns() - begin) {
+		bool sections = sleeps < SLEEPS && waited_ns <= (masked ? SECTION_NS : BRIEF_NS);
+
+		MW_TRY(resume_all(process, sections, &worst, &masked));
+		if (worst == AMIDST_NOTHING)
+			return NULL;
+		MW_TRY(trap_run_briefly(process, breath_us));
+		sleeps = all_sleep(process) ? sleeps + 1 : 0;
+		MW_TRY(trap_hold(process));
+		MW_TRY(trap_still_there(process));
+		breath_us = breath_us * 2 < LAST_BREATH_US ? breath_us * 2 : LAST_BREATH_US;
+	}
+	if (process->engine->options.unsafe)
+		return NULL;
+	return MW_REFUSE("Try again, use --engine jump, or accept the risk with --unsafe",
+			 "a thread of process %d is about to block SIGTRAP, and makes no progress: if memwatch were "
+			 "killed, the next breakpoint would end the process",
+			 process->pid);
+}
+
 #define MOST_MOVES 20 /* of threads to where they may be stopped */
 #define BREATHS    10 /* for calls that map memory */
 #define BREATH_US  50
@@ -398,7 +549,7 @@ static struct mw_error *await_quiet(struct trap_process *process)
 		MW_TRY(trap_await_injector(process));
 		if (!trap_usable_thread(process))
 			break;
-		MW_TRY(trap_amidst_clear(process));
+		MW_TRY(amidst_clear(process));
 		if (trap_usable_thread(process))
 			break;
 	}

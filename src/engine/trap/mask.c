@@ -14,8 +14,6 @@
 #include "engine/trap/trap.h"
 #include "proc/peek.h"
 
-#include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 /*
@@ -118,31 +116,9 @@ static struct mw_error *queue_trap(struct trap_thread *thread, const siginfo_t *
 
 #define HANDLER_STACK 32768 /* bytes that are looked through for a handler's frame */
 
-/* What nobody can block. */
-#define UNBLOCKABLE ((UINT64_C(1) << (SIGKILL - 1)) | (UINT64_C(1) << (SIGSTOP - 1)))
-
-/* What the C library keeps for itself, and blocks only in sections of its own, together with all others. */
-#define LIBRARY_OWN (UINT64_C(3) << 31)
-
 static bool is_library_section(uint64_t mask)
 {
-	return (mask | TRAP_BIT | UNBLOCKABLE) == UINT64_MAX;
-}
-
-/* Does a stopped thread block SIGTRAP? Or is it in a section of the C library's own, in which all signals are blocked,
- * as nobody else can? When it leaves that it sets the mask which it had before. Nothing may have been taken out of
- * masks yet. */
-enum trap_masked { TRAP_UNMASKED, TRAP_MASKED, TRAP_IN_SECTION };
-
-static enum trap_masked mask_now(const struct trap_thread *thread)
-{
-	uint64_t mask = 0;
-
-	mw_error_destroy(mw_tracee_get_sigmask(thread->tid, &mask));
-	if ((mask | UNBLOCKABLE) == UINT64_MAX)
-		return TRAP_IN_SECTION;
-	/* A thread ends with one of the library's own let through. */
-	return mask & TRAP_BIT && !(mask & LIBRARY_OWN) ? TRAP_MASKED : TRAP_UNMASKED;
+	return (mask | TRAP_BIT | TRAP_UNBLOCKABLE) == UINT64_MAX;
 }
 
 static bool had_mask(const struct trap_thread *thread, uint64_t mask)
@@ -287,7 +263,7 @@ struct mw_error *trap_signal_put_back(struct trap_thread *thread, siginfo_t *inf
 static bool asked_mask(uint64_t before, int how, uint64_t set, uint64_t *after)
 {
 	/* The C library takes its own signals out of what it is given. */
-	set &= ~(LIBRARY_OWN | UNBLOCKABLE);
+	set &= ~(TRAP_LIBRARY_OWN | TRAP_UNBLOCKABLE);
 	switch (how) {
 	case SIG_BLOCK:
 		*after = before | set;
@@ -367,137 +343,4 @@ struct mw_error *trap_mask_restore(struct trap_thread *thread)
 	if (!(mask & TRAP_BIT) && (thread->trap_blocked || is_library_section(mask)))
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT));
 	return NULL;
-}
-
-/*
- * Nobody stands amidst code that blocks SIGTRAP when breakpoints are put in. A thread that has passed the entry of a
- * function that sets masks, or has loaded one of the sets that plant.c redirects, but has not made its system call,
- * blocks SIGTRAP whatever is done to its mask before. So does one that is in such a section, if it blocked SIGTRAP
- * before: it has put that mask aside, for itself or for a thread that it makes. If memwatch is killed then, the next
- * breakpoint kills. So they go on until they have come out, while all others stand.
- */
-#define PATIENCE_NS UINT64_C(5000000000)
-/*
- * For sections: where somebody is seen to block SIGTRAP, so that one who is in a section may do so, too; and elsewhere,
- * as threads may be made all the time. One that sleeps so many times in a row is in none, but blocks all for good
- * (glibc's aio).
- */
-#define SECTION_NS      UINT64_C(500000000)
-#define BRIEF_NS        UINT64_C(20000000)
-#define SLEEPS          3
-#define FIRST_BREATH_US 100
-#define LAST_BREATH_US  100000
-
-/* It has made its call: most are found there. */
-static bool is_behind_call(pid_t tid, mw_addr pc)
-{
-	uint8_t now[MW_INSN_MAX];
-	size_t length;
-	const uint8_t *insn = mw_regs_syscall_insn(&length);
-
-	return mw_remote_read(tid, pc - length, now, length) == length && memcmp(now, insn, length) == 0;
-}
-
-/* The maker of a vforked child would sleep where nothing stops it. */
-static bool may_go_on(const struct trap_thread *thread)
-{
-	siginfo_t info = {.si_code = 0};
-
-	if (!thread->in_event)
-		return true;
-	mw_error_destroy(mw_tracee_siginfo(thread->tid, &info));
-	return info.si_code >> 8 == PTRACE_EVENT_CLONE || info.si_code >> 8 == PTRACE_EVENT_FORK;
-}
-
-enum amidst { AMIDST_NOTHING, AMIDST_SECTION, AMIDST_CALL };
-
-static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
-{
-	const struct trap_process *process = thread->process;
-	struct mw_tracee_regs regs;
-	enum trap_masked mask;
-
-	/* A vforked child has its mask from its maker, which stands or waits for it. */
-	if (!thread->stopped || thread->relation != TRAP_THREAD)
-		return AMIDST_NOTHING;
-	mask = mask_now(thread);
-	*masked |= mask == TRAP_MASKED;
-	if (mask == TRAP_IN_SECTION)
-		return may_go_on(thread) ? AMIDST_SECTION : AMIDST_NOTHING;
-	if (thread->in_event || !mw_error_none(mw_tracee_get_regs(thread->tid, &regs)))
-		return AMIDST_NOTHING;
-	for (size_t i = 0; i < process->signals.masking_count; i++)
-		if (regs.general.pc >= process->signals.masking[i].start &&
-		    regs.general.pc < process->signals.masking[i].end)
-			return is_behind_call(thread->tid, regs.general.pc) ? AMIDST_NOTHING : AMIDST_CALL;
-	return AMIDST_NOTHING;
-}
-
-/* Those whose process is stopped as well: for a moment. `*worst`: what there is; `*masked`: somebody blocks SIGTRAP. */
-static struct mw_error *resume_all(struct trap_process *process, bool sections, enum amidst *worst, bool *masked)
-{
-	struct trap_thread *thread;
-
-	*worst = AMIDST_NOTHING;
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
-		enum amidst amidst = stands_amidst(thread, masked);
-
-		if (amidst == AMIDST_NOTHING)
-			continue;
-		/* A section may be long: a process that is stopped is not to get on for that. */
-		if (amidst == AMIDST_SECTION && (!sections || thread->group_stopped))
-			continue;
-		if (amidst > *worst)
-			*worst = amidst;
-		/* One that makes threads all the time would be found doing so again: it is to stop on its way out. */
-		if (thread->in_event)
-			MW_TRY(trap_interrupt(thread));
-		thread->group_stopped = false;
-		MW_TRY(trap_resume(thread));
-	}
-	return NULL;
-}
-
-/* Do all who may get on wait for something? */
-static bool all_sleep(const struct trap_process *process)
-{
-	const struct trap_thread *thread;
-	bool any = false;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
-		char state = trap_is_to_stop(thread) ? mw_state_read(thread->tid) : '\0';
-
-		if (state && state != 'X' && state != 'S')
-			return false;
-		any |= state != '\0';
-	}
-	return any;
-}
-
-struct mw_error *trap_amidst_clear(struct trap_process *process)
-{
-	uint64_t begin = mw_clock_ns(), waited_ns = 0;
-	useconds_t breath_us = FIRST_BREATH_US;
-	unsigned sleeps = 0;
-	bool masked = false;
-	enum amidst worst;
-
-	for (; waited_ns <= PATIENCE_NS; waited_ns = mw_clock_ns() - begin) {
-		bool sections = sleeps < SLEEPS && waited_ns <= (masked ? SECTION_NS : BRIEF_NS);
-
-		MW_TRY(resume_all(process, sections, &worst, &masked));
-		if (worst == AMIDST_NOTHING)
-			return NULL;
-		MW_TRY(trap_run_briefly(process, breath_us));
-		sleeps = all_sleep(process) ? sleeps + 1 : 0;
-		MW_TRY(trap_hold(process));
-		MW_TRY(trap_still_there(process));
-		breath_us = breath_us * 2 < LAST_BREATH_US ? breath_us * 2 : LAST_BREATH_US;
-	}
-	if (process->engine->options.unsafe)
-		return NULL;
-	return MW_REFUSE("Try again, use --engine jump, or accept the risk with --unsafe",
-			 "a thread of process %d is about to block SIGTRAP, and makes no progress: if memwatch were "
-			 "killed, the next breakpoint would end the process",
-			 process->pid);
 }

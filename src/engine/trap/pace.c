@@ -20,7 +20,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -62,20 +61,15 @@ static struct {
 	pid_t tracer;
 } guard;
 
-static bool read_task(pid_t tid, const char *file, char *text, size_t capacity)
-{
-	size_t size = 0;
-
-	return mw_error_none(mw_proc_file_read_small(text, capacity, &size, "/proc/%d/%s", tid, file)) && size > 0;
-}
-
 /* Run time and time spent waiting for a CPU of a thread, in ns. */
 static bool schedstat(pid_t tid, uint64_t *ran, uint64_t *waited)
 {
 	char text[128];
 	unsigned long long a, b;
+	size_t size;
 
-	if (!read_task(tid, "schedstat", text, sizeof(text)) || sscanf(text, "%llu %llu", &a, &b) != 2)
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/schedstat", tid)) ||
+	    sscanf(text, "%llu %llu", &a, &b) != 2)
 		return false;
 	*ran = a;
 	*waited = b;
@@ -87,18 +81,6 @@ static bool set_idle(pid_t tid, bool idle)
 	const struct sched_param none = {.sched_priority = 0};
 
 	return sched_setscheduler(tid, idle ? SCHED_IDLE : SCHED_OTHER, &none) == 0;
-}
-
-/* Does the tracer want to run? */
-static bool wants_to_run(void)
-{
-	char text[256];
-	const char *name_end;
-
-	if (!read_task(guard.tracer, "stat", text, sizeof(text)))
-		return false;
-	name_end = strrchr(text, ')');
-	return name_end && name_end[1] == ' ' && name_end[2] == 'R';
 }
 
 /* Has the served thread run for half of the time since the last look? Then that is what the tracer waits for. */
@@ -123,8 +105,7 @@ static void lift(void)
 /* From one look to the next the tracer wanted to run and never did, and it is not the target that ran: lift it. */
 static void *guard_main(void *unused)
 {
-	char before[128] = "", now[128] = "";
-	uint64_t ran = 0;
+	uint64_t before = 0, now, waited, ran = 0;
 
 	/* Whether one may come back depends on more than can be asked for: root may not in most containers. */
 	if (!set_idle(0, true) || !set_idle(0, false))
@@ -138,11 +119,11 @@ static void *guard_main(void *unused)
 			eventfd_read(guard.news, &count);
 		if (atomic_load(&guard.quit))
 			return unused;
-		if (atomic_load(&guard.class) == CLASS_NORMAL || !wants_to_run() ||
-		    !read_task(guard.tracer, "schedstat", now, sizeof(now))) {
-			before[0] = '\0';
-		} else if (strcmp(now, before) != 0) {
-			memcpy(before, now, sizeof(before));
+		if (atomic_load(&guard.class) == CLASS_NORMAL || mw_state_read(guard.tracer) != 'R' ||
+		    !schedstat(guard.tracer, &now, &waited)) {
+			before = 0;
+		} else if (now != before) {
+			before = now;
 			served_runs(&ran);
 		} else if (!served_runs(&ran)) {
 			lift();

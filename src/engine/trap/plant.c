@@ -528,7 +528,7 @@ struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
 	return plant_hooks(process, tid);
 }
 
-/* Code amidst which a thread is about to block SIGTRAP, though nothing of its mask shows it (mask.c). */
+/* Code amidst which a thread is about to block SIGTRAP, though nothing of its mask shows it (hold.c). */
 #define AROUND 64 /* bytes: the call is so near behind its set */
 
 static struct mw_error *add(struct trap_process *process, mw_addr start, mw_addr end)

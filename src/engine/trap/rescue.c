@@ -88,8 +88,7 @@ static struct mw_error *seccomp_check(struct trap_process *process, pid_t tid)
  *
  * A mark stands before the kernel has its action: an action without it would stay as it is.
  */
-#define MASK_SIZE    8 /* the kernel's sigset_t */
-#define UNCHANGEABLE (UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1))
+#define MASK_SIZE 8 /* the kernel's sigset_t */
 
 /*
  * rt_sigaction in the target: what a signal has, or, with `set`, what it is to have. `inject->tid` is in a stop from
@@ -133,7 +132,7 @@ static struct mw_error *actions_strip(struct trap_process *process, const struct
 	uint64_t left;
 
 	MW_TRY(mw_status_read(inject->tid, &status));
-	left = status.sig_caught & ~(UNCHANGEABLE | MW_RESCUE_TRAP_BIT);
+	left = status.sig_caught & ~(TRAP_UNBLOCKABLE | MW_RESCUE_TRAP_BIT);
 	for (unsigned signal = 1; signal <= MW_RESCUE_SIGNALS; signal++)
 		if (left >> (signal - 1) & 1)
 			MW_TRY(strip(process, inject, signal));

@@ -3,7 +3,7 @@
  * trap.h: what the parts of the trap engine share.
  *
  * The way of an event: threads.c hears that a thread stopped; dispatch.c finds out why, and for a breakpoint of ours
- * reads registers and stack; call.c decides what the call is, and tells the sink; breakpoint.c carries out the displaced
+ * reads registers and stack; call.c decides what the call is, and tells the sink; dispatch.c carries out the displaced
  * instruction and the thread runs on. plant.c puts breakpoints in, detach.c takes everything out, rescue.c and mask.c
  * see to it that the target lives on if memwatch is killed.
  *
@@ -38,6 +38,11 @@
 #define TRAP_STANDSTILLS     5
 #define TRAP_MAX_CALLS       64  /* calls in flight a thread; handlers nest hardly as deep */
 #define TRAP_FIRST_BREATH_US 500 /* for threads to get on with their work */
+
+/* Signals: what nobody can block, or handle; and what the C library keeps for itself, and blocks only in sections of its
+ * own, together with all others. */
+#define TRAP_UNBLOCKABLE ((UINT64_C(1) << (SIGKILL - 1)) | (UINT64_C(1) << (SIGSTOP - 1)))
+#define TRAP_LIBRARY_OWN (UINT64_C(3) << 31)
 
 /* An address where we have, or had, a breakpoint. Objects stay until the window's end: a thread may still have its trap
  * queued. */
@@ -429,9 +434,6 @@ struct mw_error *trap_signal_put_back(struct trap_thread *thread, siginfo_t *inf
 struct mw_error *trap_mask_restore(struct trap_thread *thread) MW_MUST_CHECK;
 /* Leave word in its signal that the breakpoint is served, before the thread gets the registers to go on with. */
 struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next) MW_MUST_CHECK;
-/* Threads of a held process that are about to block SIGTRAP get on until they have come out of that. UNSUPPORTED where
- * one does not. */
-struct mw_error *trap_amidst_clear(struct trap_process *process) MW_MUST_CHECK;
 /* Is a thread whose stack pointer and pc are known in the code at `base`, or will it come back there, as far as its
  * stack shows it? `counted`: somebody may be; where returns are checked, those of the program's handlers may lead there
  * as well. */
