@@ -400,9 +400,11 @@ struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_th
 /* Bytes in the rescue's own memory; a member of struct mw_rescue. */
 struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
 				 size_t size) MW_MUST_CHECK;
+/* Nowhere: its members' types are asked for. */
+extern struct mw_rescue trap_rescue_members;
 #define TRAP_RESCUE_PUT(process, tid, member, value)                                                                   \
 	({                                                                                                             \
-		const __typeof__(((struct mw_rescue *)0)->member) put_ = (value);                                      \
+		const __typeof__(trap_rescue_members.member) put_ = (value);                                           \
                                                                                                                        \
 		trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, member), &put_, sizeof(put_));                   \
 	})
