@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR_MAIN 3 /* frames from the allocation: further out main() is no answer */
+#define COLLECTED 300.0 /* seconds in which a heap's garbage is collected, whatever the runtime waits for */
+#define NEAR_MAIN 3     /* frames from the allocation: further out main() is no answer */
 
 /* --- whose line it is ------------------------------------------------------------------------------------ */
 
@@ -111,6 +112,15 @@ static bool is_runtime_heap(const struct mw_report_frame *frame)
 					    NULL};
 
 	return frame->function && is_of(heaps, frame->function);
+}
+
+/* Such a heap grows until its garbage is collected. */
+static bool is_collected(const struct mw_report *report, const struct mw_report_frame *frame)
+{
+	static const char *const heaps[] = {"v8::", "heap_page_allocate$", NULL};
+
+	return frame && is_runtime_heap(frame) && is_of(heaps, frame->function) &&
+	       report->window.to - report->window.from < COLLECTED;
 }
 
 static bool is_of_system(const char *module)
@@ -296,7 +306,7 @@ static struct mw_error *find_lines(struct merger *merger)
 	struct mw_report *report = merger->report;
 
 	for (size_t i = 0; i < report->stack_count; i++) {
-		const struct mw_report_stack *stack = &report->stacks[i];
+		struct mw_report_stack *stack = &report->stacks[i];
 
 		merger->line_of[i] = UINT32_MAX;
 		if (!counts(stack))
@@ -305,6 +315,8 @@ static struct mw_error *find_lines(struct merger *merger)
 			       stack->frame_count ? &stack->frames[mw_suspects_frame(stack, report->target.exe)] : NULL,
 			       &merger->line_of[i]))
 			return mw_error_nomem();
+		if (rank_of(&stack->growth) == GROWS && is_collected(report, merger->lines[merger->line_of[i]].frame))
+			stack->growth.verdict = MW_GROWTH_TOO_SHORT;
 		merger->lines[merger->line_of[i]].grows |= rank_of(&stack->growth) == GROWS;
 	}
 	return NULL;
@@ -329,7 +341,8 @@ static struct mw_error *judge_lines(struct merger *merger, const struct mw_summa
 	for (uint32_t i = 0; i < stack_count; i++)
 		line_of_stack[i] = group_of[i] == UINT32_MAX ? UINT32_MAX : line_of_group[group_of[i]];
 	for (size_t i = 0; i < count; i++)
-		if (merger->lines[i].several && !merger->lines[i].grows) {
+		if (merger->lines[i].several && !merger->lines[i].grows &&
+		    !is_collected(report, merger->lines[i].frame)) {
 			out[i] = &merger->lines[i].growth;
 			any = true;
 		}
@@ -458,7 +471,12 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 	char text[400];
 	int at = snprintf(text, sizeof(text), "%s", meaning(suspect->verdict));
 
-	if (suspect->verdict == MW_GROWTH_TOO_SHORT && life > length / 10)
+	if (suspect->verdict == MW_GROWTH_TOO_SHORT && is_collected(report, suspect->frame))
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       ": a runtime keeps its objects in it, and garbage that it has not collected yet; watch "
+			       "for %.0f s or longer.",
+			       COLLECTED);
+	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && life > length / 10)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ": blocks of it live %.0f s; watch for %.0f s or longer.", life,
 			       life * 5 > 60 ? life * 5 : 60);
@@ -466,8 +484,7 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, "; watch for %.0f s or longer.",
 			       length * 5 > 60 ? length * 5 : 60);
 	else if (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap)
-		(void)snprintf(text + at, sizeof(text) - (size_t)at,
-			       ". In it a runtime keeps its objects, among them garbage that is not collected yet.");
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, ". A runtime keeps its objects in it.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain)
 		(void)snprintf(
 			text + at, sizeof(text) - (size_t)at,

@@ -167,13 +167,49 @@ static void test_merged(void **state)
 	world_deinit(&world);
 }
 
+static __attribute__((noinline, used)) void heap_page_allocate(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+/* Ruby takes pages for its objects, evenly for so many seconds. */
+static void judge_pages(unsigned seconds, enum mw_growth_verdict expected, const char *words)
+{
+	const mw_addr frames[] = {(mw_addr)(uintptr_t)&heap_page_allocate + 1, (mw_addr)(uintptr_t)&test_merged + 4};
+	struct mw_report *report;
+	struct world world;
+	uint32_t stack, thread;
+
+	world_init(&world);
+	world.window.length_ns = seconds * UINT64_C(1000000000);
+	thread = world_thread(&world, 1, "one");
+	stack = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, frames, 2, MW_STACK_COMPLETE);
+	for (uint32_t i = 0; i < 100; i++)
+		world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, 0x100000 + i * 0x10000, 0x10000, stack, thread,
+			    (i + 0.5) * seconds / 100);
+	report = world_report(&world);
+	assert_int_equal(report->suspect_count, 1);
+	assert_string_equal(report->suspects[0].frame->function, "heap_page_allocate");
+	assert_true(report->suspects[0].runtime_heap);
+	assert_int_equal(report->suspects[0].verdict, expected);
+	assert_int_equal(report->stacks[0].growth.verdict, expected);
+	assert_non_null(strstr(report->suspects[0].sentence, words));
+	mw_report_destroy(report);
+	world_deinit(&world);
+}
+
+static void test_collected(void **state)
+{
+	(void)state;
+	judge_pages(60, MW_GROWTH_TOO_SHORT, "garbage that it has not collected yet; watch for 300 s");
+	judge_pages(400, MW_GROWTH_STEADY, "A runtime keeps its objects in it");
+}
+
 UNIT_GROUP(suspects)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrappers),
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_generated),
-		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_wrappers), cmocka_unit_test(test_frames),    cmocka_unit_test(test_generated),
+		cmocka_unit_test(test_merged),   cmocka_unit_test(test_collected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
