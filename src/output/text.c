@@ -208,7 +208,7 @@ static void put_header(struct mw_text *text)
 	bool complete = mw_report_is_complete(report);
 
 	mw_line_name(line, report->target.comm);
-	mw_line_printf(line, " (pid %d), watched %s by engine ", report->target.pid,
+	mw_line_printf(line, " (pid %d), watched %s, engine ", report->target.pid,
 		       mw_show_seconds(report->window.seconds).text);
 	mw_line_name(line, report->engine.name);
 	if (complete)
