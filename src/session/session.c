@@ -566,13 +566,17 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 		.reached = mw_process_setup_limit_reached,
 		.leave = session->leave,
 	};
+	struct mw_partials all = *partials;
 
 	if (!pids)
 		return mw_error_nomem();
 	for (size_t i = 0; i < session->count; i++)
 		pids[i] = session->recorders[i].pid;
 	mw_reserve_keep(RESERVE);
-	mw_process_setup_partials(partials);
+	/* Where the file system has no files without a name, the recording has one before it is published. */
+	if (session->writer)
+		all.paths[MW_PARTIALS_MAX - 1] = mw_store_partial(session->writer);
+	mw_process_setup_partials(&all);
 	return mw_watchdog_begin(&plan);
 }
 

@@ -327,5 +327,26 @@ def add_tests():
 
 add_tests()
 
+class Named(unittest.TestCase):
+    """Where a file system has no files without a name, a recording has one before it is published."""
+
+    def test_unpublished_recording(self):
+        target = mwlive.Target(self, 'steady', 1)
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        env = {**mwlive.with_fault('attach.stop!'), 'LD_PRELOAD': mwlive.target_path('libnamed.so'),
+               'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
+                                    '--quiet', '-o', os.path.join(directory, 'recording.mw')], env=env,
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(mwlive.kill_quietly, process)
+        mwlive.wait_until(lambda: mwlive.status(process.pid)['State'].startswith('T'), 'memwatch stops')
+        self.assertEqual(len(os.listdir(directory)), 1)
+        process.kill()
+        process.wait()
+        mwlive.wait_until(lambda: not os.listdir(directory), 'the guard removes the recording')
+
+
 if __name__ == '__main__':
     mwlive.main()
