@@ -224,11 +224,9 @@ bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t
 		.older = {replaced->older_count, replaced->older_bytes},
 		.unknown = replaced->unknown,
 		.ambiguous = replaced->ambiguous,
-		.gone = {replaced->gone_count, replaced->gone_bytes},
-		.gone_unknown = replaced->gone_unknown,
 	};
-	mw_series_read(&replaced->older, &track->clock, replaced->older_bytes, end_ns, &out->series);
-	mw_series_read(&replaced->gone, &track->clock, replaced->gone_count, end_ns, &out->gone_series);
+	mw_series_read(&replaced->older, &track->clock, replaced->count ? replaced->older_bytes : replaced->older_count,
+		       end_ns, &out->series);
 	return true;
 }
 
@@ -271,11 +269,8 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 			       mw_histogram_memory(&record->lifetimes);
 	}
 	out->stacks += mw_pool_memory(&track->replaced);
-	for (uint32_t i = 0; i < track->replaced.used; i++) {
-		const struct mw_replaced *replaced = mw_pool_at(&track->replaced, i);
-
-		out->stacks += mw_series_memory(&replaced->older) + mw_series_memory(&replaced->gone);
-	}
+	for (uint32_t i = 0; i < track->replaced.used; i++)
+		out->stacks += mw_series_memory(&((const struct mw_replaced *)mw_pool_at(&track->replaced, i))->older);
 	out->blocks += mw_class_flows_memory(&track->flows);
 	out->threads = mw_pool_memory(&track->threads.records) + mw_map_memory(&track->threads.latest) +
 		       track->threads.name_bytes;

@@ -15,7 +15,6 @@
 void mw_replaced_deinit(struct mw_replaced *replaced)
 {
 	mw_series_deinit(&replaced->older);
-	mw_series_deinit(&replaced->gone);
 	*replaced = (struct mw_replaced){0};
 }
 
@@ -70,6 +69,9 @@ static struct mw_error *take_place(struct mw_track *track, uint32_t stack, uint6
 	struct mw_replaced *replaced = NULL;
 
 	MW_TRY(replaced_of(track, stack, &replaced));
+	/* Its calls don't only free. */
+	if (!replaced->count && replaced->older_count)
+		mw_replaced_deinit(replaced);
 	replaced->count++;
 	if (older) {
 		MW_TRY(mw_series_follow(&replaced->older, &track->clock, replaced->older_bytes));
@@ -188,13 +190,16 @@ static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64
 
 static struct mw_error *count_gone(struct mw_track *track, uint32_t stack, uint64_t bytes)
 {
+	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, stack)->tally;
 	struct mw_replaced *replaced = NULL;
 
+	if (tally->impacting.count || tally->transient.count)
+		return NULL;
 	MW_TRY(replaced_of(track, stack, &replaced));
-	MW_TRY(mw_series_follow(&replaced->gone, &track->clock, replaced->gone_count));
-	replaced->gone_count++;
-	replaced->gone_unknown += bytes == MW_SIZE_UNKNOWN;
-	replaced->gone_bytes += bytes == MW_SIZE_UNKNOWN ? 0 : bytes;
+	MW_TRY(mw_series_follow(&replaced->older, &track->clock, replaced->older_count));
+	replaced->older_count++;
+	replaced->unknown += bytes == MW_SIZE_UNKNOWN;
+	replaced->older_bytes += bytes == MW_SIZE_UNKNOWN ? 0 : bytes;
 	return NULL;
 }
 
@@ -265,11 +270,13 @@ static bool are_of_one_function(const struct mw_track *track, uint32_t a, uint32
 	return own[0] == 1 || own[1] == 1;
 }
 
+/* What the calls of a stack freed of older blocks; NULL: nothing. */
 static const struct mw_replaced *gone_of(const struct mw_track *track, uint32_t stack)
 {
-	uint32_t replaced = mw_stack_table_at(&track->stacks, stack)->replaced;
+	uint32_t number = mw_stack_table_at(&track->stacks, stack)->replaced;
+	const struct mw_replaced *replaced = number ? mw_pool_at(&track->replaced, number - 1) : NULL;
 
-	return replaced ? mw_pool_at(&track->replaced, replaced - 1) : NULL;
+	return replaced && !replaced->count ? replaced : NULL;
 }
 
 /* Stacks that free older blocks, those that free most first, and what is still to be matched. */
@@ -283,12 +290,12 @@ struct kin {
 /* How far the mean sizes of blocks are from each other, by their logarithm: 0 where they are not known. */
 static double sizes_apart(const struct mw_tally *tally, const struct mw_replaced *gone)
 {
-	double known = (double)(gone->gone_count - gone->gone_unknown);
+	double known = (double)(gone->older_count - gone->unknown);
 
-	if (known * 2 < (double)gone->gone_count)
+	if (known * 2 < (double)gone->older_count)
 		return 0;
 	return fabs(log(((double)tally->impacting.bytes / (double)tally->impacting.count + 8) /
-			((double)gone->gone_bytes / known)));
+			((double)gone->older_bytes / known)));
 }
 
 /* What stacks of that function free that has no owner yet. */
@@ -299,7 +306,7 @@ static double all_gone(const struct kin *kin, uint32_t freeing)
 	for (uint32_t i = 0; i < kin->count; i++)
 		if (kin->owner[kin->freeing[i]] == MW_STACK_NONE &&
 		    (kin->freeing[i] == freeing || are_of_one_function(kin->track, kin->freeing[i], freeing)))
-			sum += (double)gone_of(kin->track, kin->freeing[i])->gone_count;
+			sum += (double)gone_of(kin->track, kin->freeing[i])->older_count;
 	return sum;
 }
 
@@ -310,7 +317,7 @@ static double all_gone(const struct kin *kin, uint32_t freeing)
 static void find_owner(struct kin *kin, uint32_t freeing)
 {
 	const struct mw_replaced *gone = gone_of(kin->track, freeing);
-	double best = INFINITY, second = INFINITY, all = 0, nearest = INFINITY, count = (double)gone->gone_count;
+	double best = INFINITY, second = INFINITY, all = 0, nearest = INFINITY, count = (double)gone->older_count;
 	uint32_t found = MW_STACK_NONE, like = MW_STACK_NONE;
 
 	for (uint32_t i = 0; i < kin->track->stacks.records.used; i++) {
@@ -359,10 +366,10 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 
 		left[i] = record->kind == MW_KIND_HEAP ? (double)record->tally.impacting.count : 0;
 		kin.owner[i] = MW_STACK_NONE;
-		if (!gone || gone->gone_count < 3)
+		if (!gone || gone->older_count < 3)
 			continue;
 		at = kin.count < KIN ? kin.count++ : KIN;
-		for (; at > 0 && gone_of(track, kin.freeing[at - 1])->gone_count < gone->gone_count; at--)
+		for (; at > 0 && gone_of(track, kin.freeing[at - 1])->older_count < gone->older_count; at--)
 			if (at < KIN)
 				kin.freeing[at] = kin.freeing[at - 1];
 		if (at < KIN)

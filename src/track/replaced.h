@@ -39,16 +39,17 @@ struct mw_recent {
 	uint8_t free_count;
 };
 
-/* What blocks of a stack took the place of. Zero-initialise; mw_replaced_deinit frees. */
+/*
+ * What blocks of a stack took the place of. Of a stack whose calls only free, which took no place (`count` is 0): the blocks from
+ * before the window that they freed; `older` is of older_count then, and older_bytes of those whose size is known.
+ * Zero-initialise; mw_replaced_deinit frees.
+ */
 struct mw_replaced {
 	struct mw_series older; /* of older_bytes */
 	uint64_t older_bytes;   /* of blocks from before the window: usable, or, where not known, the new block's */
 	uint64_t older_count, unknown;
 	uint64_t count, larger; /* of all: how many, and where the new block is larger than the old one */
 	uint64_t ambiguous;     /* of older_count */
-	/* Blocks from before the window that calls with this stack freed; bytes of those whose size is known. */
-	struct mw_series gone; /* of gone_count */
-	uint64_t gone_bytes, gone_count, gone_unknown;
 };
 
 void mw_replaced_deinit(struct mw_replaced *replaced);

@@ -116,17 +116,14 @@ void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t e
 /* How many blocks of the stack have been allocated, over time. */
 void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out);
 
-/* What new blocks of a stack took the place of (replaced.h). */
+/* What new blocks of a stack took the place of (replaced.h). Where they took none (`count` is 0), as its calls only free: what
+ * these freed of older blocks, `older` with the bytes of those whose size is known, and `series` of older.count. */
 struct mw_track_replaced {
 	uint64_t count, larger;        /* blocks of any age, and where the new block was larger */
 	struct mw_amount older;        /* of these from before the window; of unknown sizes the new block's */
 	uint64_t unknown;              /* of older.count, with unknown size */
 	uint64_t ambiguous;            /* of older.count, where another stack's block could have taken the place */
 	struct mw_track_series series; /* of older.bytes over time */
-	/* Blocks from before the window that calls with this stack freed; bytes of those whose size is known. */
-	struct mw_amount gone;
-	uint64_t gone_unknown;
-	struct mw_track_series gone_series; /* of gone.count */
 };
 /* False where they took no place. */
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out);

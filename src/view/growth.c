@@ -144,12 +144,12 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	add_series(&input->level, &series);
 	mw_track_stack_births(walk->track, stack, walk->end_ns, &series);
 	add_series(&input->births, &series);
-	replaced.older.count = 0;
+	replaced.count = 0;
 	if (mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
 		input->replaced.count += replaced.count;
 		input->replaced.larger += replaced.larger;
 	}
-	if (!walk->has_kin[stack] && replaced.older.count) {
+	if (!walk->has_kin[stack] && replaced.count && replaced.older.count) {
 		input->replaced.older.count += replaced.older.count;
 		input->replaced.older.bytes += replaced.older.bytes;
 		input->replaced.unknown += replaced.unknown;
@@ -174,17 +174,17 @@ static void add_gone(struct walk *walk, uint32_t freeing)
 		return;
 	mw_track_stack(walk->track, walk->kin[freeing], &owner);
 	mean = (double)owner.totals.size.bytes / (double)owner.totals.size.count;
-	went = (double)gone.gone.bytes / (double)(gone.gone.count - gone.gone_unknown) - ROUNDING;
-	if (gone.gone.count == gone.gone_unknown || fabs(went - mean) <= LIKE * mean + ROUNDING)
+	went = (double)gone.older.bytes / (double)(gone.older.count - gone.unknown) - ROUNDING;
+	if (gone.older.count == gone.unknown || fabs(went - mean) <= LIKE * mean + ROUNDING)
 		input->by_count = true;
 	else
 		mean = went;
-	for (uint32_t i = 0; i < gone.gone_series.count; i++)
-		gone.gone_series.bytes[i] *= (float)mean;
-	input->replaced.older.count += gone.gone.count;
-	input->replaced.older.bytes += (uint64_t)((double)gone.gone.count * mean);
-	input->replaced.unknown += gone.gone_unknown;
-	add_series(&input->replaced.series, &gone.gone_series);
+	for (uint32_t i = 0; i < gone.series.count; i++)
+		gone.series.bytes[i] *= (float)mean;
+	input->replaced.older.count += gone.older.count;
+	input->replaced.older.bytes += (uint64_t)((double)gone.older.count * mean);
+	input->replaced.unknown += gone.unknown;
+	add_series(&input->replaced.series, &gone.series);
 }
 
 static bool is_wanted(const struct walk *walk, uint32_t group)

@@ -301,7 +301,7 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 		return MW_GROWTH_PLATEAU;
 	if (changes(&pattern, CEASED) && !is_all_rarer(course))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, SLOWER) && pattern.counts[1] < SLOWING * pattern.counts[0])
+	if (changes(&pattern, SLOWER) && pattern.counts[1] < SLOWING * pattern.counts[0] && !is_all_rarer(course))
 		return MW_GROWTH_TOO_SHORT;
 	regular = pattern.pause - pattern.least_pause <= 1;
 	if (pattern.bursts < 3 && pattern.busy < course->settled_steps / 4)

@@ -74,7 +74,7 @@ static void test_ring_beside_a_leak(void **state)
 	assert_int_equal(owner_of(rig, drop), put);
 	assert_int_equal(owner_of(rig, leak), MW_STACK_NONE);
 	assert_true(mw_track_stack_replaced(rig->track, drop, UINT64_C(1) << 32, &gone));
-	assert_int_equal(gone.gone.count, ROUNDS);
+	assert_int_equal(gone.older.count, ROUNDS);
 }
 
 /* Another function of the loop empties a cache: what is forgotten in the same loop is not made up for. */

@@ -275,7 +275,7 @@ static void forgotten_by_waves(void)
 	load_of(between(0.03, 0.1), between(100, 400), wave);
 }
 
-/* The load falls, and with it what is forgotten: that it will end is not said. */
+/* The load falls, and with it what is forgotten. */
 static void as_load_falls(void)
 {
 	double rate = between(50, 200), tau = length * between(0.3, 0.8);
@@ -645,7 +645,7 @@ static const struct history {
 	{"forgotten_sessions", forgotten_sessions, true, 10},
 	{"missed_by_expiry", missed_by_expiry, true, 20},
 	{"forgotten_by_waves", forgotten_by_waves, true, 10},
-	{"as_load_falls", as_load_falls, true, 100},
+	{"as_load_falls", as_load_falls, true, 10},
 	{"missed_by_collector", missed_by_collector, true, 10},
 	{"jobs", jobs, true, 5},
 	{"forgotten_of_any_life", forgotten_of_any_life, true, 5},
