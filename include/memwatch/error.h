@@ -15,6 +15,7 @@
 
 #define MW_MUST_CHECK   __attribute__((warn_unused_result))
 #define MW_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define MW_COLD         __attribute__((cold)) /* seldom called: what leads there is kept out of the way */
 
 enum mw_error_kind {
 	MW_ERROR_SYSTEM,      /* a system call failed; errno says why */
@@ -34,10 +35,10 @@ struct mw_error;
  * so.
  */
 struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char *format, ...)
-	MW_PRINTF(3, 4) MW_MUST_CHECK;
+	MW_PRINTF(3, 4) MW_MUST_CHECK MW_COLD;
 
 /* The static out-of-memory error. Freeing it does nothing. */
-struct mw_error *mw_error_nomem(void) MW_MUST_CHECK;
+struct mw_error *mw_error_nomem(void) MW_MUST_CHECK MW_COLD;
 
 /* Say what the user can do about it (replaces an earlier hint). Returns `err`; NULL stays NULL. */
 struct mw_error *mw_error_hint(struct mw_error *err, const char *format, ...) MW_PRINTF(2, 3) MW_MUST_CHECK;
@@ -94,7 +95,7 @@ const char *mw_error_hint_text(const struct mw_error *err);
 #define MW_TRY(expression)                                                                                             \
 	do {                                                                                                           \
 		struct mw_error *mw_try_error_ = (expression);                                                         \
-		if (mw_try_error_)                                                                                     \
+		if (__builtin_expect(!!mw_try_error_, 0))                                                              \
 			return mw_try_error_;                                                                          \
 	} while (0)
 

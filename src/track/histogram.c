@@ -200,20 +200,32 @@ static inline bool has_place(const struct mw_histogram *h, uint32_t at, uint16_t
 	return h->in_row ? at < h->capacity : at < h->used && numbers(h)[at] == number;
 }
 
+#define ADD_TO(type, max)                                                                                              \
+	({                                                                                                             \
+		type *count_ = (type *)counts(h) + at;                                                                 \
+		bool fits_ = times <= (uint64_t)(max) - *count_;                                                       \
+		if (fits_) {                                                                                           \
+			h->used = (uint16_t)(h->used + (*count_ == 0));                                                \
+			*count_ = (type)(*count_ + times);                                                             \
+		}                                                                                                      \
+		fits_;                                                                                                 \
+	})
+
 /* Add to a bucket that has a place, and whose count stays as wide as it is; false where it isn't so. */
 static inline bool add_in_place(struct mw_histogram *h, uint32_t at, uint16_t number, uint64_t times)
 {
-	uint64_t old, count;
-
 	if (!has_place(h, at, number))
 		return false;
-	old = get_count(h, at);
-	count = old + times;
-	if (h->width < sizeof(count) && count >> (8 * h->width) != 0)
-		return false;
-	set_count(h, at, count);
-	h->used = (uint16_t)(h->used + (old == 0));
-	return true;
+	switch (h->width) {
+	case 1:
+		return ADD_TO(uint8_t, UINT8_MAX);
+	case 2:
+		return ADD_TO(uint16_t, UINT16_MAX);
+	case 4:
+		return ADD_TO(uint32_t, UINT32_MAX);
+	default:
+		return ADD_TO(uint64_t, UINT64_MAX);
+	}
 }
 
 /* A row with room for that bucket, too. */

@@ -34,6 +34,9 @@ static inline void *mw_pool_at(const struct mw_pool *pool, uint32_t id)
 	return (char *)pool->chunks[id >> MW_POOL_SHIFT] + (size_t)(id & (MW_POOL_CHUNK - 1)) * pool->element_size;
 }
 
+/* The same, without a look at the size, where many are looked up. */
+#define MW_POOL_AT(pool, type, id) ((type *)(pool)->chunks[(id) >> MW_POOL_SHIFT] + ((id) & (MW_POOL_CHUNK - 1)))
+
 /* Make an empty pool of elements of `element_size` (at least 4) bytes. */
 static inline void mw_pool_init(struct mw_pool *pool, uint32_t element_size)
 {

@@ -12,7 +12,7 @@ static void restart_tally(struct mw_tally *tally)
 
 	mw_series_deinit(&tally->series);
 	mw_series_deinit(&tally->births);
-	*tally = (struct mw_tally){.aofo = older};
+	*tally = (struct mw_tally){.aofo = older, .kind = tally->kind, .cut = tally->cut};
 }
 
 /* Those that are not in use are written anew before they are. */
@@ -56,7 +56,7 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 	}
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
-	mw_class_flows_deinit(&track->flows);
+	mw_class_flows_restart(&track->flows);
 	track->missed = 0;
 	mw_series_clock_start(&track->clock, begin_ns);
 	return NULL;
@@ -135,9 +135,9 @@ void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_s
 	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, id);
 
 	*out = (struct mw_track_stack){
-		.kind = (enum mw_kind)record->kind,
+		.kind = (enum mw_kind)record->tally.kind,
 		.hook = record->hook,
-		.cut = (enum mw_stack_cut)record->cut,
+		.cut = (enum mw_stack_cut)record->tally.cut,
 		.frame_count = record->frame_count,
 		.totals = totals_of(track, &record->tally),
 		.lifetime = lifetime_of(&record->lifetimes),
@@ -207,7 +207,7 @@ void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t e
 {
 	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, id)->tally;
 
-	mw_series_read(&tally->series, &track->clock, tally->impacting.bytes, end_ns, out);
+	mw_series_read(&tally->series, tally->known, &track->clock, tally->impacting.bytes, end_ns, out);
 }
 
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out)
@@ -225,8 +225,8 @@ bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t
 		.unknown = replaced->unknown,
 		.ambiguous = replaced->ambiguous,
 	};
-	mw_series_read(&replaced->older, &track->clock, replaced->count ? replaced->older_bytes : replaced->older_count,
-		       end_ns, &out->series);
+	mw_series_read(&replaced->older, replaced->known, &track->clock,
+		       replaced->count ? replaced->older_bytes : replaced->older_count, end_ns, &out->series);
 	return true;
 }
 
@@ -234,19 +234,22 @@ void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t e
 {
 	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, id)->tally;
 
-	mw_series_read(&tally->births, &track->clock, tally->impacting.count + tally->transient.count, end_ns, out);
+	mw_series_read(&tally->births, tally->known, &track->clock, tally->impacting.count + tally->transient.count,
+		       end_ns, out);
 }
 
 bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,
 			 struct mw_track_class_flow *out)
 {
+	struct mw_track_series *series[] = {&out->born, &out->gone, &out->older};
 	const struct mw_class_flows *flows = &track->flows;
+	uint32_t first = size_class * MW_FLOWS;
 
-	if (!flows->born[size_class] && !flows->gone[size_class])
+	if (!flows->sums[first + MW_FLOW_BORN] && !flows->sums[first + MW_FLOW_GONE])
 		return false;
-	mw_series_read(&flows->born_series[size_class], &track->clock, flows->born[size_class], end_ns, &out->born);
-	mw_series_read(&flows->gone_series[size_class], &track->clock, flows->gone[size_class], end_ns, &out->gone);
-	mw_series_read(&flows->older_series[size_class], &track->clock, flows->older[size_class], end_ns, &out->older);
+	for (uint32_t i = 0; i < MW_FLOWS; i++)
+		mw_series_read(&flows->series[first + i], flows->known, &track->clock, flows->sums[first + i], end_ns,
+			       series[i]);
 	return true;
 }
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NEAR    16u /* calls of the thread between the two */
 #define FACTOR  8u  /* of sizes: blocks that differ by more have nothing to do with each other */
 #define STORAGE 48u /* bytes: what is smaller is hardly a container's storage */
 
@@ -18,25 +17,28 @@ void mw_replaced_deinit(struct mw_replaced *replaced)
 	*replaced = (struct mw_replaced){0};
 }
 
-void mw_class_flows_deinit(struct mw_class_flows *flows)
+void mw_class_flows_restart(struct mw_class_flows *flows)
 {
-	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
-		mw_series_deinit(&flows->born_series[i]);
-		mw_series_deinit(&flows->gone_series[i]);
-		mw_series_deinit(&flows->older_series[i]);
-	}
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES * MW_FLOWS; i++)
+		mw_series_deinit(&flows->series[i]);
 	*flows = (struct mw_class_flows){0};
+	for (uint32_t i = 1; i < MW_SMALL_SIZES; i++) {
+		uint64_t usable = mw_replaced_usable(UINT64_C(16) * i - 8);
+
+		flows->small[i].usable = (uint16_t)usable;
+		flows->small[i].first = (uint16_t)(mw_size_class(usable) * MW_FLOWS);
+	}
 }
 
 struct mw_error *mw_class_flows_follow(struct mw_class_flows *flows, const struct mw_series_clock *clock)
 {
 	struct mw_error *err = NULL;
 
-	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
-		err = mw_track_first_error(err, mw_series_follow(&flows->born_series[i], clock, flows->born[i]));
-		err = mw_track_first_error(err, mw_series_follow(&flows->gone_series[i], clock, flows->gone[i]));
-		err = mw_track_first_error(err, mw_series_follow(&flows->older_series[i], clock, flows->older[i]));
-	}
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES * MW_FLOWS; i++)
+		if (flows->sums[i])
+			err = mw_track_first_error(
+				err, mw_series_catch_up(&flows->series[i], flows->known, clock, flows->sums[i]));
+	flows->known = clock->now;
 	return err;
 }
 
@@ -44,13 +46,11 @@ uint64_t mw_class_flows_memory(const struct mw_class_flows *flows)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++)
-		bytes += mw_series_memory(&flows->born_series[i]) + mw_series_memory(&flows->gone_series[i]) +
-			 mw_series_memory(&flows->older_series[i]);
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES * MW_FLOWS; i++)
+		bytes += mw_series_memory(&flows->series[i]);
 	return bytes;
 }
 
-/* A stack's, which is made where there is none. */
 static struct mw_error *replaced_of(struct mw_track *track, uint32_t stack, struct mw_replaced **out)
 {
 	struct mw_stack_record *record = mw_stack_table_at(&track->stacks, stack);
@@ -63,8 +63,19 @@ static struct mw_error *replaced_of(struct mw_track *track, uint32_t stack, stru
 	return NULL;
 }
 
-static struct mw_error *take_place(struct mw_track *track, uint32_t stack, uint64_t bytes, uint64_t old_bytes,
-				   bool older)
+/* What its series is of, `amount` by now, is about to change. */
+static struct mw_error *follow(struct mw_replaced *replaced, const struct mw_series_clock *clock, uint64_t amount)
+{
+	uint16_t known = replaced->known;
+
+	if (known == clock->now)
+		return NULL;
+	replaced->known = clock->now;
+	return mw_series_catch_up(&replaced->older, known, clock, amount);
+}
+
+struct mw_error *mw_replaced_take(struct mw_track *track, uint32_t stack, uint64_t bytes, uint64_t old_bytes,
+				  bool older)
 {
 	struct mw_replaced *replaced = NULL;
 
@@ -74,7 +85,7 @@ static struct mw_error *take_place(struct mw_track *track, uint32_t stack, uint6
 		mw_replaced_deinit(replaced);
 	replaced->count++;
 	if (older) {
-		MW_TRY(mw_series_follow(&replaced->older, &track->clock, replaced->older_bytes));
+		MW_TRY(follow(replaced, &track->clock, replaced->older_bytes));
 		replaced->older_count++;
 		replaced->unknown += old_bytes == MW_SIZE_UNKNOWN;
 		/* A block of the same usable size counts as the same size. */
@@ -104,63 +115,60 @@ static bool fits(uint64_t bytes, uint64_t old_bytes, uint32_t distance)
 /* The thread has freed older blocks of late: does the new one take the place of one of them? */
 static struct mw_error *match_frees(struct mw_track *track, struct mw_recent *recent, struct mw_recent_call *own)
 {
+	bool has_frees = false;
+
 	for (uint32_t i = 0; i < MW_RECENT; i++) {
 		struct mw_recent_call *old = &recent->frees[i];
 
+		if (own->call - old->call > MW_NEAR)
+			old->call = 0;
 		if (!old->call)
 			continue;
-		if (own->call - old->call > NEAR) {
-			old->call = 0;
-			recent->free_count--;
-		} else if (!fits(own->bytes, old->bytes, own->call - old->call)) {
+		has_frees = true;
+		if (!fits(own->bytes, old->bytes, own->call - old->call))
 			continue;
-		} else if (old->stack != MW_STACK_NONE) {
+		if (old->stack != MW_STACK_NONE) {
 			if (old->stack != own->stack && own->stack != MW_STACK_NONE)
 				make_ambiguous(track, old->stack);
 		} else if (own->stack != MW_STACK_NONE) {
 			old->stack = own->stack;
 			own->stack = MW_STACK_NONE;
-			MW_TRY(take_place(track, old->stack, own->bytes, old->bytes, true));
+			MW_TRY(mw_replaced_take(track, old->stack, own->bytes, old->bytes, true));
 		}
 	}
+	recent->has_frees = has_frees;
 	return NULL;
 }
 
-struct mw_error *mw_replaced_alloc(struct mw_track *track, uint32_t thread, const struct mw_block *block)
+struct mw_error *mw_replaced_match(struct mw_track *track, struct mw_recent *recent, struct mw_recent_call *own)
 {
-	struct mw_recent *recent = &mw_thread_table_at(&track->threads, thread)->recent;
-	struct mw_recent_call *own = &recent->allocations[recent->next_allocation++ % MW_RECENT];
+	const struct mw_recent_call *old = &recent->own_free;
+	uint32_t stack = own->stack;
 
-	uint32_t stack = block->stack;
-
-	*own = (struct mw_recent_call){block->addr, block->bytes, stack, ++recent->calls};
-	if (recent->own_free.call && recent->own_free.stack == stack && recent->calls - recent->own_free.call == 1) {
+	if (old->call && old->stack == stack && own->call - old->call == 1) {
 		own->stack = MW_STACK_NONE;
-		return take_place(track, stack, block->bytes, recent->own_free.bytes, false);
+		return mw_replaced_take(track, stack, own->bytes, old->bytes, false);
 	}
-	return __builtin_expect(recent->free_count == 0, 1) ? NULL : match_frees(track, recent, own);
+	return recent->has_frees ? match_frees(track, recent, own) : NULL;
 }
 
-struct mw_error *mw_replaced_free(struct mw_track *track, uint32_t thread, const struct mw_block *block)
+struct mw_error *mw_replaced_look_back(struct mw_track *track, struct mw_recent *recent, const struct mw_block *block)
 {
-	struct mw_recent *recent = &mw_thread_table_at(&track->threads, thread)->recent;
-
 	uint32_t stack = block->stack;
 
-	recent->own_free = (struct mw_recent_call){.bytes = block->bytes, .stack = stack, .call = ++recent->calls};
 	if (block->bytes < STORAGE)
 		return NULL;
 	for (uint32_t i = 1; i <= MW_RECENT; i++) {
 		struct mw_recent_call *own = &recent->allocations[(recent->next_allocation - i) % MW_RECENT];
 
-		if (!own->call || recent->calls - own->call > NEAR)
+		if (!own->call || recent->calls - own->call > MW_NEAR)
 			break;
 		/* What was there before the block is not its replacement. */
 		if (own->addr == block->addr)
 			break;
 		if (own->stack == stack) {
 			own->stack = recent->own_free.stack = MW_STACK_NONE;
-			return take_place(track, stack, own->bytes, block->bytes, false);
+			return mw_replaced_take(track, stack, own->bytes, block->bytes, false);
 		}
 	}
 	return NULL;
@@ -176,7 +184,7 @@ static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64
 		struct mw_recent_call *own = &recent->allocations[(recent->next_allocation - i) % MW_RECENT];
 		uint32_t distance = recent->calls - own->call;
 
-		if (!own->call || distance > NEAR)
+		if (!own->call || distance > MW_NEAR)
 			break;
 		if (own->stack == MW_STACK_NONE || !fits(own->bytes, bytes, distance))
 			continue;
@@ -188,7 +196,7 @@ static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64
 	return found;
 }
 
-static struct mw_error *count_gone(struct mw_track *track, uint32_t stack, uint64_t bytes)
+struct mw_error *mw_replaced_count_gone(struct mw_track *track, uint32_t stack, uint64_t bytes)
 {
 	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, stack)->tally;
 	struct mw_replaced *replaced = NULL;
@@ -196,38 +204,26 @@ static struct mw_error *count_gone(struct mw_track *track, uint32_t stack, uint6
 	if (tally->impacting.count || tally->transient.count)
 		return NULL;
 	MW_TRY(replaced_of(track, stack, &replaced));
-	MW_TRY(mw_series_follow(&replaced->older, &track->clock, replaced->older_count));
+	MW_TRY(follow(replaced, &track->clock, replaced->older_count));
 	replaced->older_count++;
 	replaced->unknown += bytes == MW_SIZE_UNKNOWN;
 	replaced->older_bytes += bytes == MW_SIZE_UNKNOWN ? 0 : bytes;
 	return NULL;
 }
 
-struct mw_error *mw_replaced_free_older(struct mw_track *track, uint32_t thread, uint32_t stack, uint64_t bytes)
+struct mw_error *mw_replaced_look_for_new(struct mw_track *track, struct mw_recent *recent, struct mw_recent_call *old)
 {
-	struct mw_recent *recent = &mw_thread_table_at(&track->threads, thread)->recent;
-	struct mw_recent_call *own, *old = &recent->frees[recent->next_free++ % MW_RECENT];
 	bool ambiguous;
+	struct mw_recent_call *own = match_allocations(recent, old->bytes, &ambiguous);
 
-	recent->free_count = (uint8_t)(recent->free_count + !old->call);
-	*old = (struct mw_recent_call){.bytes = bytes, .stack = MW_STACK_NONE, .call = ++recent->calls};
-	if (stack != MW_STACK_NONE)
-		MW_TRY(count_gone(track, stack, bytes));
-	own = match_allocations(recent, bytes, &ambiguous);
 	if (!own)
 		return NULL;
 	old->stack = own->stack;
 	own->stack = MW_STACK_NONE;
-	MW_TRY(take_place(track, old->stack, own->bytes, bytes, true));
+	MW_TRY(mw_replaced_take(track, old->stack, own->bytes, old->bytes, true));
 	if (ambiguous)
 		make_ambiguous(track, old->stack);
 	return NULL;
-}
-
-struct mw_error *mw_replaced_realloc(struct mw_track *track, uint32_t stack, uint64_t bytes, uint64_t old_bytes,
-				     bool older)
-{
-	return take_place(track, stack, bytes, old_bytes, older);
 }
 
 /* --- whose older blocks a function frees ----------------------------------------------------------------- */
@@ -364,7 +360,7 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 		const struct mw_replaced *gone = gone_of(track, i);
 		uint32_t at;
 
-		left[i] = record->kind == MW_KIND_HEAP ? (double)record->tally.impacting.count : 0;
+		left[i] = record->tally.kind == MW_KIND_HEAP ? (double)record->tally.impacting.count : 0;
 		kin.owner[i] = MW_STACK_NONE;
 		if (!gone || gone->older_count < 3)
 			continue;

@@ -91,8 +91,8 @@ static bool record_is(const struct mw_stack_table *table, uint32_t id, const str
 	const struct mw_stack_record *record = mw_stack_table_at(table, id);
 	uint32_t at = record->node;
 
-	if (record->frame_count != stack->count || record->hook != stack->hook || record->kind != stack->kind ||
-	    record->cut != stack->cut)
+	if (record->frame_count != stack->count || record->hook != stack->hook || record->tally.kind != stack->kind ||
+	    record->tally.cut != stack->cut)
 		return false;
 	for (uint32_t i = 0; i < stack->count; i++) {
 		const struct mw_stack_node *node = mw_pool_at(&table->nodes, at);
@@ -168,8 +168,8 @@ static struct mw_error *intern(struct mw_stack_table *table, const struct mw_raw
 	record->frame_count = stack->count;
 	record->hook = stack->hook;
 	record->hash = hash;
-	record->kind = (uint8_t)stack->kind;
-	record->cut = (uint8_t)stack->cut;
+	record->tally.kind = (uint8_t)stack->kind;
+	record->tally.cut = (uint8_t)stack->cut;
 	*id = mw_index_put(&table->record_index, hash);
 	return NULL;
 }

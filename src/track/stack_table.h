@@ -45,7 +45,6 @@ struct mw_stack_record {
 	uint32_t hook;
 	uint32_t hash;
 	uint32_t replaced; /* its number in mw_track.replaced + 1; 0: none */
-	uint8_t kind, cut;
 };
 
 /* Zero-initialise, and the pools; mw_stack_table_deinit frees. */
@@ -62,7 +61,7 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 
 static inline struct mw_stack_record *mw_stack_table_at(const struct mw_stack_table *table, uint32_t id)
 {
-	return mw_pool_at(&table->records, id);
+	return MW_POOL_AT(&table->records, struct mw_stack_record, id);
 }
 
 #endif

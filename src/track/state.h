@@ -45,7 +45,7 @@ struct mw_thread_table {
 
 static inline struct mw_thread_record *mw_thread_table_at(const struct mw_thread_table *table, uint32_t number)
 {
-	return mw_pool_at(&table->records, number);
+	return MW_POOL_AT(&table->records, struct mw_thread_record, number);
 }
 
 enum mw_pending_holds {
@@ -141,7 +141,7 @@ void mw_track_tell(const struct mw_track *track, struct mw_track_fate fate);
 /* Of two failures one is reported. */
 static inline struct mw_error *mw_track_first_error(struct mw_error *first, struct mw_error *second)
 {
-	if (!first)
+	if (__builtin_expect(!first, 1))
 		return second;
 	mw_error_destroy(second);
 	return first;
@@ -205,21 +205,15 @@ struct mw_account {
 static inline MW_MUST_CHECK struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uint32_t stack,
 							      uint32_t *out)
 {
-	if (stack == MW_STACK_NONE) {
+	if (__builtin_expect(stack == MW_STACK_NONE, 0)) {
 		struct mw_raw_stack none = {NULL, 0, MW_STACK_BROKEN, UINT32_MAX, kind};
+		uint32_t id; /* what others write to has to lie in memory */
 
-		return mw_stack_table_intern(&track->stacks, &none, out);
+		MW_TRY(mw_stack_table_intern(&track->stacks, &none, &id));
+		stack = id;
 	}
 	*out = stack;
 	return NULL;
-}
-
-/* What a stack has is about to change. */
-static inline struct mw_error *mw_account_follow(struct mw_track *track, struct mw_tally *stack)
-{
-	if (__builtin_expect(stack->series.known == track->clock.now, 1))
-		return NULL;
-	return mw_tally_catch_up(stack, &track->clock);
 }
 
 /* A block came to be. Where memory for its series is wanting all else is counted; so it is with the next two. */
@@ -228,7 +222,7 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_add(struct mw_track *tra
 {
 	struct mw_tally *total = &track->totals[account->kind];
 	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
-	struct mw_error *err = mw_account_follow(track, stack);
+	struct mw_error *err = mw_tally_follow(stack, &track->clock);
 
 	mw_tally_add(total, bytes, time_ns);
 	mw_tally_add(stack, bytes, time_ns);
@@ -259,7 +253,7 @@ mw_account_release(struct mw_track *track, const struct mw_account *account, uin
 		mw_amount_release(&stack->aofo, &stack->aofi, count, bytes);
 		return NULL;
 	}
-	err = mw_account_follow(track, stack);
+	err = mw_tally_follow(stack, &track->clock);
 	mw_amount_release(&total->impacting, &total->transient, count, bytes);
 	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
 	if (account->kind != MW_KIND_VM_INTERNAL) {

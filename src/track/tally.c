@@ -64,10 +64,10 @@ static uint32_t capacity_of(const struct mw_series *series)
 }
 
 /* All values up to the moment `now`. */
-static void unpack(const struct mw_series *series, uint16_t now, uint64_t bytes, float *values)
+static void unpack(const struct mw_series *series, uint16_t known, uint16_t now, uint64_t bytes, float *values)
 {
-	uint32_t count = passed_of(series->known), next = 0;
-	uint32_t doubled = doubled_of(now) - doubled_of(series->known);
+	uint32_t count = passed_of(known), next = 0;
+	uint32_t doubled = doubled_of(now) - doubled_of(known);
 	float value = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -113,64 +113,62 @@ static float *make_room(struct mw_series *series, uint64_t changes)
 	return values;
 }
 
-static struct mw_error *lose_values(struct mw_series *series, uint16_t now)
+static struct mw_error *lose_values(struct mw_series *series)
 {
 	mw_series_deinit(series);
-	series->known = now;
 	return mw_error_nomem();
 }
 
 /* The step has doubled meanwhile. */
-static struct mw_error *rebuild(struct mw_series *series, uint16_t now, uint64_t bytes)
+static struct mw_error *rebuild(struct mw_series *series, uint16_t known, uint16_t now, uint64_t bytes)
 {
 	float values[MW_SERIES_MAX];
 	float *room;
 	uint32_t next = 0;
 	uint64_t changes;
 
-	unpack(series, now, bytes, values);
+	unpack(series, known, now, bytes, values);
 	changes = changes_of(values, passed_of(now));
 	if (changes == 0) {
 		mw_series_deinit(series);
 	} else {
 		room = make_room(series, changes);
 		if (!room)
-			return lose_values(series, now);
+			return lose_values(series);
 		for (uint32_t i = 0; i < passed_of(now); i++) {
 			if (changes >> i & 1)
 				room[next++] = values[i];
 		}
 	}
 	series->changes = changes;
-	series->known = now;
 	return NULL;
 }
 
-struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes)
+struct mw_error *mw_series_catch_up(struct mw_series *series, uint16_t known, const struct mw_series_clock *clock,
+				    uint64_t bytes)
 {
 	uint32_t count = (uint32_t)__builtin_popcountll(series->changes);
-	uint32_t doubled = doubled_of(clock->now) - doubled_of(series->known);
-	uint32_t at = doubled < 8 ? passed_of(series->known) >> doubled : 0;
+	uint32_t doubled = doubled_of(clock->now) - doubled_of(known);
+	uint32_t at = doubled < 8 ? passed_of(known) >> doubled : 0;
 	float value = (float)bytes, last = count > 0 ? series->values[count - 1] : 0;
 
 	/* Without values all were 0, which they are at the moments of any step. */
 	if (doubled > 0 && count > 0)
-		return rebuild(series, clock->now, bytes);
+		return rebuild(series, known, clock->now, bytes);
 	/* Where the step has doubled the last moments known may be all there are. */
 	if (at < passed_of(clock->now) && value != last) {
 		uint64_t changes = series->changes | UINT64_C(1) << at;
 		float *room = make_room(series, changes);
 
 		if (!room)
-			return lose_values(series, clock->now);
+			return lose_values(series);
 		room[count] = value;
 		series->changes = changes;
 	}
-	series->known = clock->now;
 	return NULL;
 }
 
-void mw_series_read(const struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes,
+void mw_series_read(const struct mw_series *series, uint16_t known, const struct mw_series_clock *clock, uint64_t bytes,
 		    uint64_t end_ns, struct mw_track_series *out)
 {
 	struct mw_series_clock end = *clock;
@@ -182,7 +180,7 @@ void mw_series_read(const struct mw_series *series, const struct mw_series_clock
 		.step_ns = end.step_ns,
 		.count = passed_of(end.now),
 	};
-	unpack(series, end.now, bytes, out->bytes);
+	unpack(series, known, end.now, bytes, out->bytes);
 }
 
 uint64_t mw_series_memory(const struct mw_series *series)
@@ -192,10 +190,11 @@ uint64_t mw_series_memory(const struct mw_series *series)
 
 struct mw_error *mw_tally_catch_up(struct mw_tally *tally, const struct mw_series_clock *clock)
 {
-	struct mw_error *err = mw_series_catch_up(&tally->series, clock, tally->impacting.bytes);
-	struct mw_error *second =
-		mw_series_catch_up(&tally->births, clock, tally->impacting.count + tally->transient.count);
+	uint64_t births = tally->impacting.count + tally->transient.count;
+	struct mw_error *err = mw_series_catch_up(&tally->series, tally->known, clock, tally->impacting.bytes);
+	struct mw_error *second = mw_series_catch_up(&tally->births, tally->known, clock, births);
 
+	tally->known = clock->now;
 	if (!err)
 		return second;
 	mw_error_destroy(second);

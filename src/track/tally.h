@@ -19,9 +19,8 @@ struct mw_series_clock {
 	uint16_t now;     /* how many moments have passed (low byte), and how often the step has doubled (high byte) */
 };
 
-/* A zeroed structure is an empty series. */
+/* A zeroed structure is an empty series. Up to which of the clock's `now` values are known its user keeps: 0 at first. */
 struct mw_series {
-	uint16_t known;   /* the clock's `now` up to which values are known */
 	uint64_t changes; /* bit i: value i differs from the one before it (the first: from 0) */
 	float *values;    /* those that differ */
 };
@@ -40,36 +39,36 @@ static inline void mw_series_deinit(struct mw_series *series)
 	*series = (struct mw_series){0};
 }
 
-struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock,
+/* `bytes`, the same since `known`, are about to change: known are the values up to now from here on, or, where memory is
+ * wanting, lost. */
+struct mw_error *mw_series_catch_up(struct mw_series *series, uint16_t known, const struct mw_series_clock *clock,
 				    uint64_t bytes) MW_MUST_CHECK;
-/* `bytes`, the same since the last call, are about to change. Without memory the values before now are lost. */
-static inline struct mw_error *mw_series_follow(struct mw_series *series, const struct mw_series_clock *clock,
-						uint64_t bytes)
-{
-	if (__builtin_expect(series->known == clock->now, 1))
-		return NULL;
-	return mw_series_catch_up(series, clock, bytes);
-}
-
-/* The values at the moments up to end_ns, where `bytes` have not changed since the last mw_series_follow(). */
-void mw_series_read(const struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes,
+/* The values at the moments up to end_ns, where `bytes` have not changed since `known`. */
+void mw_series_read(const struct mw_series *series, uint16_t known, const struct mw_series_clock *clock, uint64_t bytes,
 		    uint64_t end_ns, struct mw_track_series *out);
 /* Bytes behind the structure. */
 uint64_t mw_series_memory(const struct mw_series *series);
 
-/* Size is impacting + transient, so it is not kept. What changes with every event comes first, to share a cache line. */
+/* Size is impacting + transient, so it is not kept. What is looked at with every event comes first: 64 bytes. */
 struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
-	struct mw_series series; /* of impacting.bytes, of a stack */
-	struct mw_series births; /* of impacting.count + transient.count; known up to the same moment */
+	uint16_t known;          /* up to which moment its series are */
+	uint8_t kind, cut;       /* of a stack: what it is of */
+	struct mw_series series; /* of a stack: of impacting.bytes */
+	struct mw_series births; /* … and of impacting.count + transient.count */
 	struct mw_amount aofi, aofo;
 	uint64_t aofi_unknown;
 	struct mw_amount settled; /* of impacting, freed after the window */
 };
 
-/* Its series are behind the clock. Errors: MEMORY. */
 struct mw_error *mw_tally_catch_up(struct mw_tally *tally, const struct mw_series_clock *clock) MW_MUST_CHECK;
+/* What a stack has is about to change. Errors: MEMORY. */
+static inline MW_MUST_CHECK struct mw_error *mw_tally_follow(struct mw_tally *tally,
+							     const struct mw_series_clock *clock)
+{
+	return __builtin_expect(tally->known == clock->now, 1) ? NULL : mw_tally_catch_up(tally, clock);
+}
 
 /* A block of `bytes` came to be. */
 static inline void mw_tally_add(struct mw_tally *tally, uint64_t bytes, uint64_t time_ns)

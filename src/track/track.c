@@ -138,76 +138,77 @@ void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const st
 
 /* --- the heap -------------------------------------------------------------------------------------------- */
 
-static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct mw_block *block,
-						 uint64_t died_ns)
+static __attribute__((cold, noinline)) void tell(const struct mw_track *track, struct mw_block block, uint64_t died_ns)
 {
 	mw_track_tell(track, (struct mw_track_fate){
-				     .addr = block->addr,
-				     .bytes = block->bytes,
-				     .size = block->bytes,
-				     .born_ns = block->time_ns,
+				     .addr = block.addr,
+				     .bytes = block.bytes,
+				     .size = block.bytes,
+				     .born_ns = block.time_ns,
 				     .died_ns = died_ns,
-				     .stack = block->stack,
-				     .thread = block->thread,
+				     .stack = block.stack,
+				     .thread = block.thread,
 				     .kind = MW_KIND_HEAP,
 				     .last = true,
 			     });
 }
 
-static struct mw_error *end_block(struct mw_track *track, const struct mw_block *block, uint64_t time_ns)
+static inline __attribute__((always_inline)) struct mw_error *end_block(struct mw_track *track,
+									const struct mw_block *block, uint64_t time_ns)
 {
 	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
 
 	if (mw_track_is_watched(track))
-		tell(track, block, time_ns);
-	mw_class_flow_add(track->flows.gone, mw_replaced_usable(block->bytes));
-	if (mw_account_is_older(&account))
-		mw_class_flow_add(track->flows.older, mw_replaced_usable(block->bytes));
+		tell(track, *block, time_ns);
+	mw_class_flows_gone(&track->flows, block->bytes, mw_account_is_older(&account));
 	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
 }
 
 /* A block from before the window went; `stack` is whose call it was, or MW_STACK_NONE. */
-static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64_t bytes, uint32_t stack,
-				    uint64_t time_ns)
+static inline __attribute__((always_inline)) struct mw_error *
+end_unknown(struct mw_track *track, mw_addr addr, uint64_t bytes, uint32_t stack, uint64_t time_ns)
 {
 	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, stack, &stack));
 	if (mw_track_is_watched(track)) {
 		struct mw_block block = {addr, bytes, MW_TIME_UNKNOWN, stack, UINT32_MAX};
 
-		tell(track, &block, time_ns);
+		tell(track, block, time_ns);
 	}
-	mw_class_flow_add(track->flows.gone, bytes);
-	mw_class_flow_add(track->flows.older, bytes);
+	mw_class_flows_gone_unknown(&track->flows, bytes);
 	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }
 
-static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event *event)
+static struct mw_recent *recent_of(const struct mw_track *track, const struct mw_event *event)
 {
-	struct mw_block block = {event->addr, event->size, event->time_ns, event->stack, event->thread};
-	struct mw_block old;
-	struct mw_account account;
+	return &mw_thread_table_at(&track->threads, event->thread)->recent;
+}
+
+static __attribute__((noinline)) struct mw_error *take_alloc(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_account account = {MW_KIND_HEAP, event->stack, event->thread};
+	struct mw_block block, old;
 	struct mw_error *err = NULL;
 	bool replaced;
 
 	if (event->addr == 0)
 		return NULL;
-	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &block.stack));
+	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &account.stack));
+	block = (struct mw_block){event->addr, event->size, event->time_ns, account.stack, event->thread};
 	MW_TRY(mw_block_table_insert(&track->heap, &block, &old, &replaced));
 	/* Two blocks cannot share an address: the free of the old one was missed. It goes first, so that
 	 * the peak never holds both. */
-	if (replaced) {
+	if (__builtin_expect(replaced, 0)) {
 		track->missed++;
 		err = end_block(track, &old, event->time_ns);
 	}
-	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
 	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
-	mw_class_flow_add(track->flows.born, mw_replaced_usable(block.bytes));
+	mw_class_flows_born(&track->flows, block.bytes);
 	if (event->type == MW_EVENT_ALLOC)
-		err = mw_track_first_error(err, mw_replaced_alloc(track, event->thread, &block));
+		err = mw_track_first_error(err, mw_replaced_alloc(track, recent_of(track, event), &block));
 	return err;
 }
 
-static struct mw_error *take_free(struct mw_track *track, const struct mw_event *event)
+static __attribute__((noinline)) struct mw_error *take_free(struct mw_track *track, const struct mw_event *event)
 {
 	struct mw_block block;
 
@@ -215,12 +216,12 @@ static struct mw_error *take_free(struct mw_track *track, const struct mw_event 
 		return NULL;
 	if (mw_block_table_remove(&track->heap, event->addr, &block))
 		return mw_track_first_error(end_block(track, &block, event->time_ns),
-					    mw_replaced_free(track, event->thread, &block));
+					    mw_replaced_free(track, recent_of(track, event), &block));
 	return mw_track_first_error(end_unknown(track, event->addr, event->size, event->stack, event->time_ns),
-				    mw_replaced_free_older(track, event->thread, event->stack, event->size));
+				    mw_replaced_free_older(track, recent_of(track, event), event->stack, event->size));
 }
 
-static struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)
+static __attribute__((noinline)) struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)
 {
 	struct mw_pending *pending;
 
@@ -237,7 +238,7 @@ static struct mw_error *begin_realloc(struct mw_track *track, const struct mw_ev
 	return NULL;
 }
 
-static struct mw_error *end_realloc(struct mw_track *track, const struct mw_event *event)
+static __attribute__((noinline)) struct mw_error *end_realloc(struct mw_track *track, const struct mw_event *event)
 {
 	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
 	struct mw_event alloc = *event;
@@ -258,13 +259,13 @@ static struct mw_error *end_realloc(struct mw_track *track, const struct mw_even
 		if (alloc.addr && alloc.stack != MW_STACK_NONE &&
 		    (held.holds == MW_PENDING_UNKNOWN ||
 		     (held.holds == MW_PENDING_BLOCK && held.block.stack == alloc.stack)))
-			err = mw_replaced_realloc(track, alloc.stack, alloc.size, held.block.bytes,
-						  held.holds == MW_PENDING_UNKNOWN);
+			err = mw_replaced_take(track, alloc.stack, alloc.size, held.block.bytes,
+					       held.holds == MW_PENDING_UNKNOWN);
 	}
 	return mw_track_first_error(err, take_alloc(track, &alloc));
 }
 
-static struct mw_error *fail_realloc(struct mw_track *track, const struct mw_event *event)
+static __attribute__((noinline)) struct mw_error *fail_realloc(struct mw_track *track, const struct mw_event *event)
 {
 	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
 	struct mw_error *err = NULL;
@@ -306,25 +307,32 @@ static bool knows(void *context, mw_addr addr)
 	return mw_block_table_find(&track->heap, addr, &block) && !(block.thread & MW_THREAD_SETTLED);
 }
 
-/* Before anything is counted, so that a wrong event counts nothing. */
-static struct mw_error *check_event(const struct mw_track *track, const struct mw_event *event)
+static int kind_of(const struct mw_event *event)
 {
-	int kind = event->type < MW_EVENT_MAP ? MW_KIND_HEAP : (int)event->kind;
+	return event->type < MW_EVENT_MAP ? MW_KIND_HEAP : (int)event->kind;
+}
 
+/* Do its thread and stack exist? Asked before anything is counted, so that a wrong event counts nothing. */
+static bool is_sound(const struct mw_track *track, const struct mw_event *event)
+{
+	return event->thread < track->threads.records.used &&
+	       (event->stack == MW_STACK_NONE ||
+		(event->stack < track->stacks.records.used &&
+		 mw_stack_table_at(&track->stacks, event->stack)->tally.kind == kind_of(event)));
+}
+
+static struct mw_error *refuse(const struct mw_track *track, const struct mw_event *event)
+{
 	if (event->thread >= track->threads.records.used)
 		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown thread %u", event->thread);
-	if (event->stack == MW_STACK_NONE)
-		return NULL;
 	if (event->stack >= track->stacks.records.used)
 		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown stack %u", event->stack);
-	if (mw_stack_table_at(&track->stacks, event->stack)->kind != kind)
-		return mw_error_create(MW_ERROR_DATA, 0, "event of kind %d with stack %u of another kind", kind,
-				       event->stack);
-	return NULL;
+	return mw_error_create(MW_ERROR_DATA, 0, "event of kind %d with stack %u of another kind", kind_of(event),
+			       event->stack);
 }
 
 /* An event that comes after a later one. What it brings is noted for those who watch. */
-static __attribute__((cold, noinline)) struct mw_error *come_late(struct mw_track *track, const struct mw_event *event)
+static struct mw_error *come_late(struct mw_track *track, const struct mw_event *event)
 {
 	bool brings = event->type == MW_EVENT_ALLOC || event->type == MW_EVENT_REALLOC_END ||
 		      event->type == MW_EVENT_MAP || event->type == MW_EVENT_REMAP_END;
@@ -334,21 +342,8 @@ static __attribute__((cold, noinline)) struct mw_error *come_late(struct mw_trac
 		       : NULL;
 }
 
-static struct mw_error *take_event(void *context, const struct mw_event *event)
+static struct mw_error *dispatch(struct mw_track *track, const struct mw_event *event)
 {
-	struct mw_track *track = context;
-
-	MW_TRY(check_event(track, event));
-	if (__builtin_expect(track->settling, 0))
-		return mw_settle_event(track, event);
-	if (__builtin_expect(event->time_ns < track->now_ns, 0))
-		MW_TRY(come_late(track, event));
-	else
-		track->now_ns = event->time_ns;
-	if (mw_series_clock_lags(&track->clock, event->time_ns)) {
-		mw_series_clock_advance(&track->clock, event->time_ns);
-		MW_TRY(mw_class_flows_follow(&track->flows, &track->clock));
-	}
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return take_alloc(track, event);
@@ -365,11 +360,44 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	}
 }
 
+/* What seldom comes: wrong events, late ones, the first after a moment, those after the window. */
+static __attribute__((cold, noinline)) struct mw_error *take_unusual(struct mw_track *track,
+								     const struct mw_event *event)
+{
+	if (!is_sound(track, event))
+		return refuse(track, event);
+	if (track->settling)
+		return mw_settle_event(track, event);
+	if (event->time_ns < track->now_ns)
+		MW_TRY(come_late(track, event));
+	else
+		track->now_ns = event->time_ns;
+	if (mw_series_clock_lags(&track->clock, event->time_ns)) {
+		mw_series_clock_advance(&track->clock, event->time_ns);
+		MW_TRY(mw_class_flows_follow(&track->flows, &track->clock));
+	}
+	return dispatch(track, event);
+}
+
+static struct mw_error *take_event(void *context, const struct mw_event *event)
+{
+	struct mw_track *track = context;
+
+	if (__builtin_expect(!is_sound(track, event) || track->settling || event->time_ns < track->now_ns ||
+				     mw_series_clock_lags(&track->clock, event->time_ns),
+			     0))
+		return take_unusual(track, event);
+	track->now_ns = event->time_ns;
+	if (event->type == MW_EVENT_ALLOC)
+		return take_alloc(track, event);
+	return event->type == MW_EVENT_FREE ? take_free(track, event) : dispatch(track, event);
+}
+
 /* How many events ahead memory is fetched. Further ahead more fetches would be under way than processors keep track of
  * (from about 16 on it is measurably slower). */
 #define AHEAD 10U
 
-static void prefetch(const struct mw_track *track, const struct mw_event *event)
+static inline __attribute__((always_inline)) void prefetch(const struct mw_track *track, const struct mw_event *event)
 {
 	if (event->type < MW_EVENT_MAP)
 		mw_block_table_prefetch(&track->heap, event->addr);
@@ -410,6 +438,7 @@ struct mw_error *mw_track_create(struct mw_track **out)
 	if (!track)
 		return mw_error_nomem();
 	mw_vm_init(track);
+	mw_class_flows_restart(&track->flows);
 	mw_pool_init(&track->pending, sizeof(struct mw_pending));
 	mw_pool_init(&track->stacks.nodes, sizeof(struct mw_stack_node));
 	mw_pool_init(&track->stacks.records, sizeof(struct mw_stack_record));
@@ -441,7 +470,7 @@ void mw_track_destroy(struct mw_track *track)
 	mw_stack_table_deinit(&track->stacks);
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
-	mw_class_flows_deinit(&track->flows);
+	mw_class_flows_restart(&track->flows);
 	mw_pool_deinit(&track->replaced);
 	mw_index_deinit(&track->late.index);
 	free(track->late.items);
