@@ -365,8 +365,12 @@ static void find_wave(struct mw_course *course)
 		return;
 	before = mw_course_births_between(course, 0, last);
 	kept = mw_course_kept_between(course, 0, last);
-	/* As long again as blocks got old is no long time for the next. */
-	course->emptied = before >= 16 && course->longest_of_all >= LONG_LIVED * course->seconds &&
+	/*
+	 * As long again as blocks got old is no long time for the next. What comes no more after it was freed at the
+	 * program's end.
+	 */
+	course->emptied = in->impacting.count && before >= 16 &&
+			  course->longest_of_all >= LONG_LIVED * course->seconds &&
 			  course->seconds - last * course->step <= 2 * course->longest_of_all &&
 			  (kept == 0 || (last == course->steps && share > 0.5 && mw_course_is_queue(course)));
 	if (kept <= before / 64)
