@@ -40,6 +40,11 @@ static inline json_t *mw_json_given(json_t *value)
 }
 
 /* A value of its type. */
+#ifdef __cppcheck__ /* which understands neither _Generic nor members in braces */
+#define MW_VALUE(value) mw_json_given(value)
+#define MW_OBJECT(...)  json_object()
+#else
+#define MW_OBJECT(...) mw_json_object((const struct mw_json_member[]){__VA_ARGS__, {NULL, NULL}})
 #define MW_VALUE(value)                                                                                                \
 	_Generic((value),                                                                                              \
 		json_t *: mw_json_given,                                                                               \
@@ -51,6 +56,7 @@ static inline json_t *mw_json_given(json_t *value)
 		char *: mw_json_text,                                                                                  \
 		const char *: mw_json_text,                                                                            \
 		struct mw_amount: mw_json_amount)(value)
+#endif
 
 /* Members: one that is called as in its struct; any. */
 #define MW_OF(from, name)                                                                                              \
@@ -61,7 +67,6 @@ static inline json_t *mw_json_given(json_t *value)
 	{                                                                                                              \
 		key, MW_VALUE(value)                                                                                   \
 	}
-#define MW_OBJECT(...) mw_json_object((const struct mw_json_member[]){__VA_ARGS__, {NULL, NULL}})
 
 /* Of `count` values, each as `value` makes it of its number `i`. */
 #define MW_ARRAY(i, count, value)                                                                                      \

@@ -369,15 +369,14 @@ static void drop_reader(struct mw_store_reader **reader)
 
 struct mw_error *mw_store_open(const char *path, struct mw_store_reader **out)
 {
-	MW_CLEANUP(drop_reader) struct mw_store_reader *reader = calloc(1, sizeof(*reader));
+	MW_CLEANUP(drop_reader) struct mw_store_reader *reader = NULL;
 
+	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return mw_error_nomem();
 	reader->fd = -1;
 	reader->path = strdup(path);
-	if (!reader->path)
-		return mw_error_nomem();
-	MW_TRY(open_file(reader));
+	MW_TRY(reader->path ? open_file(reader) : mw_error_nomem());
 	*out = MW_TAKE(reader);
 	return NULL;
 }

@@ -534,8 +534,8 @@ static void fill_cells(const struct mw_top_picture *picture, const struct mw_top
 	cells[MW_TOP_BLOCKS].shown = mw_show_count(row->impacting.count);
 	cells[MW_TOP_RATE].shown = mw_top_show_rate(mw_top_view_rate(view, (double)row->new_allocations));
 	if (item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS)
-		cells[MW_TOP_KIND].shown =
-			row->kind == MW_KIND_VM ? (struct mw_shown){"vm"} : (struct mw_shown){"heap"};
+		(void)snprintf(cells[MW_TOP_KIND].shown.text, sizeof(cells->shown.text), "%s",
+			       row->kind == MW_KIND_VM ? "vm" : "heap");
 	if (course)
 		cells[MW_TOP_LEVEL].shown = mw_top_show_bars(course, picture->utf8);
 	if (!course || !course->judged)
