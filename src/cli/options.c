@@ -207,12 +207,13 @@ static struct mw_error *unknown_long(const struct parse *parse, const char *name
 	return with_help(parse->command, err);
 }
 
-/* The one of that name, or the only one whose name begins so. */
+/* The one of that name, or the only one whose name begins so; on failure *out is NULL. */
 static struct mw_error *find_long(const struct parse *parse, const char *name, size_t length,
 				  const struct mw_cli_option **out)
 {
 	const struct mw_cli_option *match = NULL;
 
+	*out = NULL;
 	for (const struct mw_cli_option *option = parse->table; option->name; option++) {
 		if (strncmp(option->name, name, length) != 0)
 			continue;
@@ -251,8 +252,10 @@ static struct mw_error *take_long(struct parse *parse, const char *word)
 {
 	const struct mw_cli_option *option;
 	size_t length = strcspn(word, "=");
+	struct mw_error *err = find_long(parse, word, length, &option);
 
-	MW_TRY(find_long(parse, word, length, &option));
+	if (!option)
+		return err;
 	if (word[length] && !option->value)
 		return with_help(parse->command,
 				 mw_error_create(MW_ERROR_USAGE, 0, "option --%s takes no value", option->name));

@@ -60,11 +60,11 @@ static bool add_frame(struct frames *frames, const struct mw_report_frame *frame
 {
 	uint32_t number;
 
-	if (find_frame(frames, frame, &number))
-		return true;
 	if (!mw_index_reserve(&frames->index, hash_of_number, frames->frames) ||
 	    !MW_VECTOR_ROOM(frames->frames, frames->index.count, frames->capacity))
 		return false;
+	if (find_frame(frames, frame, &number))
+		return true;
 	frames->frames[mw_index_put(&frames->index, hash_of(frame))] = frame;
 	return true;
 }

@@ -347,7 +347,7 @@ static void find_owner(struct kin *kin, uint32_t freeing)
 struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 {
 	uint32_t count = track->stacks.records.used;
-	MW_FREE double *left = malloc(((size_t)count + 1) * sizeof(*left));
+	MW_FREE double *left = calloc((size_t)count + 1, sizeof(*left));
 	struct kin kin = {.track = track, .left = left};
 
 	kin.owner = malloc(((size_t)count + 1) * sizeof(**out));

@@ -49,28 +49,28 @@
 struct mw_course {
 	const struct mw_verdict_input *in;
 	double seconds, step;
-	int steps;
 	double net[STEPS];
 	struct mw_verdict_line whole, early, late; /* of net: all, the first and the second half */
 	double own_rise, own_mean;                 /* of the level, not net, over the second half */
-	bool inclusive;                            /* net: of the stack's blocks from before the window as well */
 	double late_bytes;                         /* settled, and born in the second half */
 	double most, fall, mean_late;              /* of net */
 	double block;                              /* mean size of a block */
 	/* By class of ages: outstanding blocks that are as old; those that were freed when they were. */
 	double older[MW_VERDICT_AGES + 2], outlived[MW_VERDICT_AGES + 2];
 	double settle_age;
-	int settle_class; /* of the lifetimes that settle_age is held against */
-	double wave;      /* when most of what went last went together; negative: it does not */
-	bool emptied;     /* all but nothing of what was born until then went then */
+	double wave; /* when most of what went last went together; negative: it does not */
 	struct mw_amount settled;
-	int settled_steps; /* births of these could have settled */
-	double could;      /* share of births that could have settled */
-	bool mortal;
-	bool mostly_freed;
+	double could;             /* share of births that could have settled */
 	double shortest, longest; /* lifetimes: the shortest, 99 % of all */
 	double longest_of_all;
-	bool alike; /* they hardly differ */
+	int steps;
+	int settle_class;  /* of the lifetimes that settle_age is held against */
+	int settled_steps; /* births of these could have settled */
+	bool inclusive;    /* net: of the stack's blocks from before the window as well */
+	bool emptied;      /* all but nothing of what was born until the wave went then */
+	bool mortal;
+	bool mostly_freed;
+	bool alike; /* lifetimes hardly differ */
 };
 
 /* From `in`, `seconds`: all the rest. */
