@@ -43,7 +43,7 @@ class Scribble(unittest.TestCase):
         self.assertNotIn(b'AddressSanitizer', err, said)
         self.assertNotIn(b'runtime error', err, said)
         if watch.returncode == 0:
-            self.assertIn(b'watched for', out, said)
+            self.assertIn(b' watched ', out, said)
         else:
             self.assertRegex(err, rb'^memwatch: ', said)
         self.assertFalse(re.search(rb'crash', err), said)
