@@ -154,7 +154,7 @@ static uint64_t expected(const struct mw_timeline_row *row, uint64_t each)
 	return row->count <= COUNT_MOST && each <= EACH_MOST ? row->count * each : 0;
 }
 
-/* What stands in a column of a row, of which some is told by what stood `before` it. */
+/* What stands in a column of a row, which may depend on what stood `before` it. */
 static uint64_t value_of(enum column column, const struct mw_timeline_row *row, const struct mw_timeline_row *before,
 			 uint64_t each)
 {

@@ -83,10 +83,8 @@ static void test_another_function_frees(void **state)
 	struct rig *rig = *state;
 	uint32_t drop = call(rig, FUNCTION(1), 0x80, 0x20), leak = call(rig, FUNCTION(2), 0x10, 0x40);
 
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		allocate(rig, leak, 400, 1);
-		free_older(rig, drop, 408, 1);
-	}
+	allocate(rig, leak, 400, ROUNDS);
+	free_older(rig, drop, 408, ROUNDS);
 	assert_int_equal(owner_of(rig, drop), MW_STACK_NONE);
 }
 
@@ -97,11 +95,9 @@ static void test_either_of_two(void **state)
 	uint32_t one = call(rig, FUNCTION(1), 0x10, 0x20), two = call(rig, FUNCTION(1), 0x40, 0x20);
 	uint32_t drop = call(rig, FUNCTION(1), 0x80, 0x20);
 
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		allocate(rig, one, 400, 1);
-		allocate(rig, two, 400, 1);
-		free_older(rig, drop, 408, 1);
-	}
+	allocate(rig, one, 400, ROUNDS);
+	allocate(rig, two, 400, ROUNDS);
+	free_older(rig, drop, 408, ROUNDS);
 	assert_int_equal(owner_of(rig, drop), MW_STACK_NONE);
 }
 
