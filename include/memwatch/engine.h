@@ -48,7 +48,16 @@ enum {
 	MW_STOP_LIMIT,     /* … or MW_END_LIMIT */
 };
 
+/* What happens where memwatch can't follow what is recorded. */
+enum mw_overload {
+	MW_OVERLOAD_WAIT, /* threads wait for it, for options.max_wait of their time at most; from then on as SAMPLE */
+	MW_OVERLOAD_SAMPLE, /* allocations are sampled from then on, or more sparsely than before; nobody waits */
+	MW_OVERLOAD_DROP,   /* events are lost, and counted; nobody waits */
+	MW_OVERLOAD_COUNT
+};
+
 /* For reports; "?" for a number that is none of them. Static text. */
+const char *mw_overload_name(enum mw_overload overload);
 const char *mw_role_name(enum mw_role role);
 const char *mw_window_end_name(enum mw_window_end end);
 
@@ -84,6 +93,7 @@ struct mw_engine_stats {
 	uint64_t limit_memory;        /* where a limit of memwatch's own memory ended the window: its bytes; else 0 */
 	uint64_t limit_stopped;       /* … one of the share that it may be stopped: in millionths */
 	uint64_t settle_ns;           /* how long frees were recorded after the window */
+	uint64_t spent_ns;            /* sum over threads: CPU time in the recorder, where options.budget asks for it */
 	const char *left_behind;      /* what could not be taken out of the process, or NULL */
 };
 
@@ -114,9 +124,14 @@ struct mw_engine_options {
 	bool unsafe; /* go on where a target may not live on if memwatch is killed: its seccomp filter may end it, or
 		      * (trap) it can't be given what keeps it alive */
 	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
-	const char *program;  /* the file of a command that is to be launched, or NULL */
-	uint32_t max_stopped; /* millionths: detach from a process stopped for a larger share of five seconds;
+	const char *program;      /* the file of a command that is to be launched, or NULL */
+	uint32_t max_stopped;     /* millionths: detach from a process stopped for a larger share of five seconds;
 				 0: none */
+	uint64_t sample_interval; /* heap blocks are sampled, one in so many bytes on average; 0: all are recorded */
+	uint32_t budget;          /* millionths: set_interval() is called so that recording costs no larger share of the
+				     process's CPU time, and stats.spent_ns is wanted for it; 0: no */
+	enum mw_overload overload;
+	uint32_t max_wait; /* millionths of each thread's time, over any 100 ms (MW_OVERLOAD_WAIT); 0: no limit */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
 	 * of its threads that lives (the first may have ended). One that seemed to end may live on: then another call
 	 * follows. */
@@ -154,6 +169,9 @@ struct mw_engine_ops {
 	/* After end(): from now on only what frees is reported (free, realloc, munmap, mremap and what maps over
 	 * something); an allocating function costs the process as little as can be. Such events need have no stack. */
 	void (*settle)(struct mw_engine *engine);
+	/* From now on heap blocks of that process are sampled, one in so many bytes on average. Not 0, and only where
+	 * options.sample_interval is not 0. */
+	void (*set_interval)(struct mw_engine *engine, pid_t pid, uint64_t bytes);
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);
 	void (*destroy)(struct mw_engine *engine);

@@ -39,8 +39,11 @@ static struct jump_process *find_process(const struct mw_engine *base, pid_t pid
 
 static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
-	struct jump_engine *engine = calloc(1, sizeof(*engine));
+	struct jump_engine *engine;
 
+	if (options->sample_interval || options->overload != MW_OVERLOAD_WAIT)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "engine jump does not sample yet");
+	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return mw_error_nomem();
 	engine->base.ops = &mw_engine_jump;
