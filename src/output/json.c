@@ -477,6 +477,7 @@ static json_t *engine_value(const struct mw_report *report)
 			 MW_OF(stats, detach_ns), MW_OF(stats, broken_stacks), MW_OF(stats, returns_site),
 			 MW_OF(stats, returns_exchanged), MW_OF(stats, walks), MW_OF(stats, slow_walks),
 			 MW_OF(stats, waited_ns), MW_KEY("own_memory", stats->own_resident),
+			 MW_KEY("own_cpu_ns", stats->own_cpu_ns ? MW_VALUE(stats->own_cpu_ns) : json_null()),
 			 MW_OF(stats, children_cleaned), MW_OF(stats, left_behind),
 			 MW_KEY("hooks", MW_ARRAY(i, report->engine.hook_count, hook_value(&report->engine.hooks[i]))));
 }

@@ -89,11 +89,18 @@ static void put_command(struct mw_text *text)
 static void put_interval(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
-	uint64_t settle_ns = report->engine.stats.settle_ns;
+	uint64_t settle_ns = report->engine.stats.settle_ns, own_cpu_ns = report->engine.stats.own_cpu_ns;
+	bool settled = settle_ns && settle_ns != MW_SIZE_UNKNOWN;
+	bool counted = own_cpu_ns && own_cpu_ns != MW_SIZE_UNKNOWN;
 
-	if (settle_ns && settle_ns != MW_SIZE_UNKNOWN)
-		MW_TEXT_SAY(text, 2, "  settled: frees were recorded for %s after the window",
-			    mw_show_seconds((double)settle_ns / 1e9).text);
+	if (settled)
+		mw_line_printf(&text->line, "  settled: frees were recorded for %s after the window",
+			       mw_show_seconds((double)settle_ns / 1e9).text);
+	if (counted)
+		mw_line_printf(&text->line, "%smemwatch used %s of CPU time", settled ? "; " : "  ",
+			       mw_show_seconds((double)own_cpu_ns / 1e9).text);
+	if (settled || counted)
+		mw_text_paragraph(text, 4);
 	if (report->window.from > 0 || report->window.to < report->window.seconds) {
 		mw_line_printf(&text->line, "  interval: from %.3f s to %.3f s; what follows is of that interval",
 			       report->window.from, report->window.to);

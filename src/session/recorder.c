@@ -4,6 +4,7 @@
 
 #include "alloc/families.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/vector.h"
 #include "proc/maps.h"
@@ -546,6 +547,9 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stat
 		return false;
 	*out = *stats;
 	out->settle_ns = recorder->settle_ns;
+	out->own_cpu_ns = recorder->session->own_cpu_ns;
+	if (!out->own_cpu_ns)
+		out->own_cpu_ns = mw_clock_ns_of(CLOCK_PROCESS_CPUTIME_ID) - recorder->session->cpu_begin_ns;
 	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
 		out->limit_memory = recorder->session->options->max_memory;
 	return true;

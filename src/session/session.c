@@ -666,11 +666,14 @@ static struct mw_error *end_windows(struct mw_session *session)
 /* A command that could not be run is the better reason. */
 struct mw_error *mw_session_watch(struct mw_session *session)
 {
-	struct mw_error *err = watch(session);
+	struct mw_error *err;
 
+	session->cpu_begin_ns = mw_clock_ns_of(CLOCK_PROCESS_CPUTIME_ID);
+	err = watch(session);
 	if (!err)
 		err = end_windows(session);
 	session->detached = let_go(session);
+	session->own_cpu_ns = mw_clock_ns_of(CLOCK_PROCESS_CPUTIME_ID) - session->cpu_begin_ns;
 	mw_progress_clear(&session->progress);
 	if (session->launch.pid) {
 		struct mw_error *not_run = check_command(&session->launch, session->options->command);

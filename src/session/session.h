@@ -35,6 +35,8 @@ struct mw_session {
 	uint64_t marks[MW_PROCESS_SETUP_MARKS]; /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
 	size_t mark_count;
 	struct mw_launch launch;
+	uint64_t cpu_begin_ns,
+		own_cpu_ns; /* memwatch's CPU time: when it began to attach; in all, once it has let go */
 	struct mw_progress progress;
 	bool unnamed;              /* names are missing in the report */
 	struct mw_error *detached; /* what went wrong when letting go, to be reported when all else is done */

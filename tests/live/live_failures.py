@@ -541,6 +541,24 @@ class Limits(Failures):
         steady.check()
         steady.finish()
 
+    def test_own_cpu(self):
+        """memwatch's own CPU time: more than none, and no more than its whole life had; a recording says the same."""
+        steady = Steady(self, 4)
+        path = self.path('own.mw')
+        before = os.times()
+        run = self.run_it(steady.pid, '-d', 1, '--json', '-', '--quiet', '-o', path)
+        after = os.times()
+        whole = after.children_user + after.children_system - before.children_user - before.children_system
+        own = json.loads(run.stdout)['engine']['own_cpu_ns']
+        self.assertGreater(own, 0)
+        # The kernel counts others' time by ticks.
+        self.assertLess(own / 1e9, whole + 0.05)
+        again = subprocess.run([mwlive.config.memwatch, 'report', path, '--json', '-'], capture_output=True, text=True,
+                               check=True, timeout=mwlive.PATIENCE)
+        self.assertEqual(json.loads(again.stdout)['engine']['own_cpu_ns'], own)
+        steady.check()
+        steady.finish()
+
     def test_stopped_share(self):
         """What it is of, and the parts of it."""
         steady = Steady(self, 4)

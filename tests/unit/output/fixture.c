@@ -312,6 +312,7 @@ static const struct mw_report empty = {
 			     .slow_walks = 100,
 			     .waited_ns = 5000000,
 			     .own_resident = 3 << 20,
+			     .own_cpu_ns = 412345678,
 			     .children_cleaned = 2,
 			     .left_behind = "1 call was still going on"}},
 	.tracked = {true, false, false},

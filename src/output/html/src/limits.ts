@@ -154,7 +154,7 @@ export class Limits {
 			used.map((process) => [
 				used.length > 1 && h("h3", null, name(processText(model, process.index), 60)),
 				h("ul", null, limitsOf(process.report).map((point) => h("li", null, point)), process.page.coarse && !process.page.owners && h("li", null, "Which thread allocated, and in which heap: there are too many of them to be told apart in a page. The recording has them: memwatch report --by thread.")),
-				h("p", { class: "note" }, `Recorded by engine ${process.report.engine.name ?? "?"}`, process.report.engine.reason ? [" (", name(process.report.engine.reason, 200), ")"] : "", `; ended ${endText(process.report)}; the process was paused for ${((process.report.engine.stopped_share ?? 0) * 100).toFixed(1)} % of the window, at most ${seconds(process.report.engine.longest_stop_ns / 1e9)} at a time.`),
+				h("p", { class: "note" }, `Recorded by engine ${process.report.engine.name ?? "?"}`, process.report.engine.reason ? [" (", name(process.report.engine.reason, 200), ")"] : "", `; ended ${endText(process.report)}; the process was paused for ${((process.report.engine.stopped_share ?? 0) * 100).toFixed(1)} % of the window, at most ${seconds(process.report.engine.longest_stop_ns / 1e9)} at a time${process.report.engine.own_cpu_ns ? `; memwatch used ${seconds(process.report.engine.own_cpu_ns / 1e9)} of CPU time` : ""}.`),
 			]),
 		);
 	}

@@ -135,6 +135,7 @@ export interface Report {
 		stops: number;
 		longest_stop_ns: number;
 		stopped_share: number;
+		own_cpu_ns?: number | null;
 		left_behind: string | null;
 		hooks: { function: string | null; module: string | null; role: string | null; refused: string | null }[];
 	};
