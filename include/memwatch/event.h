@@ -27,7 +27,8 @@ enum mw_event_type {
 	/* realloc of `addr` began: the block leaves the table but is kept aside for the thread. Size and stack are
 	 * as FREE's, but that the stack also serves an END that has none. */
 	MW_EVENT_REALLOC_BEGIN,
-	/* … ended: the old block is dead (since its BEGIN), a new one is at `addr` with `size`. */
+	/* … ended: the old block is dead (since its BEGIN), a new one is at `addr` with `size`; with `unsampled` set there is
+	 * one, but nothing is known of it: it was not sampled. */
 	MW_EVENT_REALLOC_END,
 	/* … failed: the old block lives on as if nothing had happened. */
 	MW_EVENT_REALLOC_FAIL,
@@ -65,11 +66,19 @@ struct mw_event {
 	uint64_t size;
 	uint32_t stack;
 	uint32_t thread;
-	enum mw_event_type type;
-	enum mw_kind kind; /* HEAP; VM or VM_INTERNAL for the mapping events */
+	uint8_t type; /* enum mw_event_type */
+	uint8_t kind; /* enum mw_kind: HEAP; VM or VM_INTERNAL for the mapping events */
+	/* Of ALLOC and REALLOC_END: the number of the sampling interval that held for the block, as the sink's interval()
+	 * gives it. 0: every block is told of. Blocks of one size need not all have the same. */
+	uint16_t interval;
+	bool unsampled; /* of REALLOC_END: the new block was not sampled */
 };
 
+_Static_assert(sizeof(struct mw_event) == 40, "events are many");
+
 #define MW_STACK_NONE UINT32_MAX
+
+#define MW_INTERVAL_MAX 1024U /* different sampling intervals of a process */
 
 /* A frame as it was captured. `module` indexes the process's module table and is never reused. */
 struct mw_raw_frame {
@@ -119,6 +128,12 @@ struct mw_event_sink {
 	/* Is a heap block at `addr` in the table? (Engines for which it is dear to read a stack or the allocator's
 	 * header ask before they do so for a free.) */
 	bool (*knows)(void *context, mw_addr addr);
+	/* Give the number of a sampling interval: a block of `size` bytes is told of with the probability
+	 * 1 - exp(-max(size, 1) / bytes), whatever became of others. The same bytes give the same number, small and dense;
+	 * 0 bytes, every block is told of, are number 0, which need not be asked for. At most MW_INTERVAL_MAX different
+	 * ones, so whoever adapts the interval takes powers of a root of two or so. Frees are told of all blocks that were
+	 * told of; mappings are never sampled. */
+	struct mw_error *(*interval)(void *context, uint64_t bytes, uint16_t *number);
 };
 
 #endif

@@ -389,6 +389,13 @@ static bool on_knows(void *context, mw_addr addr)
 	return recorder->sink.knows(recorder->sink.context, addr);
 }
 
+static struct mw_error *on_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	const struct mw_recorder *recorder = context;
+
+	return recorder->sink.interval(recorder->sink.context, bytes, number);
+}
+
 struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 {
 	return (struct mw_event_sink){
@@ -398,6 +405,7 @@ struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 		.event = on_event,
 		.events = on_events,
 		.knows = on_knows,
+		.interval = on_interval,
 	};
 }
 

@@ -270,8 +270,10 @@ static bool assemble(struct decoder *decoder, size_t count, struct mw_event *out
 		out[i].size = values[SIZE][sizes] | no_size;
 		out[i].stack = (uint32_t)(next_stack - 1);
 		out[i].thread = thread;
-		out[i].type = (enum mw_event_type)type;
-		out[i].kind = (enum mw_kind)kind;
+		out[i].type = (uint8_t)type;
+		out[i].kind = (uint8_t)kind;
+		out[i].interval = 0;
+		out[i].unsampled = false;
 		named->threads = named->threads > thread ? named->threads : (uint64_t)thread + 1;
 		named->stacks = named->stacks > next_stack ? named->stacks : next_stack;
 		stacks += no_stack + 1;

@@ -311,6 +311,13 @@ static bool knows(void *context, mw_addr addr)
 	return stream->inner->knows(stream->inner->context, addr);
 }
 
+static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	const struct mw_store_stream *stream = context;
+
+	return stream->inner->interval(stream->inner->context, bytes, number);
+}
+
 struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process, const struct mw_event_sink *inner,
 			       struct mw_event_sink *out)
 {
@@ -333,6 +340,7 @@ struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process,
 		.event = take_event,
 		.events = take_events,
 		.knows = inner->knows ? knows : NULL,
+		.interval = inner->interval ? take_interval : NULL,
 	};
 	return NULL;
 }

@@ -7,6 +7,7 @@
 #include "track/block_table.h"
 #include "track/range_tree.h"
 #include "track/replaced.h"
+#include "track/sampling.h"
 #include "track/stack_table.h"
 
 /* A name that a thread has or had; names handed out stay good, so the old ones are kept. */
@@ -116,6 +117,7 @@ struct mw_track {
 	struct mw_thread_table threads;
 	struct mw_pool replaced; /* struct mw_replaced */
 	struct mw_class_flows flows;
+	struct mw_intervals intervals;
 	struct mw_tally totals[MW_KIND_COUNT];
 	struct mw_series_clock clock;
 	uint64_t now_ns; /* the latest time of all events until now */

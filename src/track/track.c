@@ -65,6 +65,11 @@ static struct mw_error *take_thread(void *context, pid_t tid, const char *name, 
 	return NULL;
 }
 
+static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	return mw_intervals_number(&((struct mw_track *)context)->intervals, bytes, number);
+}
+
 /* --- fates ----------------------------------------------------------------------------------------------- */
 
 static uint32_t hash_of_late(uint64_t time_ns, uint32_t thread)
@@ -426,6 +431,7 @@ struct mw_event_sink mw_track_sink(struct mw_track *track)
 		.event = take_event,
 		.events = take_events,
 		.knows = knows,
+		.interval = take_interval,
 	};
 }
 
@@ -471,6 +477,7 @@ void mw_track_destroy(struct mw_track *track)
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
 	mw_class_flows_restart(&track->flows);
+	mw_intervals_deinit(&track->intervals);
 	mw_pool_deinit(&track->replaced);
 	mw_index_deinit(&track->late.index);
 	free(track->late.items);

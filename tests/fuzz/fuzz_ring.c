@@ -165,6 +165,14 @@ static struct mw_error *take_thread(void *context, pid_t tid, const char *name, 
 	return NULL;
 }
 
+/* Intervals are told by their bytes. */
+static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	(void)context;
+	*number = (uint16_t)bytes;
+	return NULL;
+}
+
 static struct mw_error *take_event(void *context, const struct mw_event *event)
 {
 	(void)context;
@@ -383,7 +391,8 @@ static void plan(struct jump_geometry *geometry)
 
 static void begin(const uint8_t *bytes, size_t size)
 {
-	static const struct mw_event_sink sink = {.stack = take_stack, .thread = take_thread, .event = take_event};
+	static const struct mw_event_sink sink = {
+		.stack = take_stack, .thread = take_thread, .event = take_event, .interval = take_interval};
 	static const struct jump_drain_help help = {.thread = help_thread,
 						    .module = help_module,
 						    .walk = help_walk,

@@ -316,14 +316,26 @@ static bool on_knows(void *context, mw_addr addr)
 	return mw_map_get(&canon->blocks, addr) != NULL;
 }
 
+/* Intervals are told by their bytes. */
+static struct mw_error *on_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	(void)context;
+	*number = (uint16_t)bytes;
+	return NULL;
+}
+
 void canon_init(struct canon *canon, const struct mw_engine *engine, pid_t pid, FILE *out, struct mw_event_sink *sink)
 {
 	memset(canon, 0, sizeof(*canon));
 	canon->engine = engine;
 	canon->pid = pid;
 	canon->out = out;
-	*sink = (struct mw_event_sink){
-		.context = canon, .stack = on_stack, .thread = on_thread, .event = on_event, .knows = on_knows};
+	*sink = (struct mw_event_sink){.context = canon,
+				       .stack = on_stack,
+				       .thread = on_thread,
+				       .event = on_event,
+				       .knows = on_knows,
+				       .interval = on_interval};
 }
 
 void canon_deinit(struct canon *canon)

@@ -48,6 +48,14 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	return NULL;
 }
 
+/* Intervals are told by their bytes. */
+static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	(void)context;
+	*number = (uint16_t)bytes;
+	return NULL;
+}
+
 static bool knows(void *context, mw_addr addr)
 {
 	(void)context, (void)addr;
@@ -131,8 +139,12 @@ void rig_use(struct rig *rig, const struct mw_event_sink *sink)
 int rig_setup(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
-	const struct mw_event_sink sink = {
-		.context = rig, .stack = take_stack, .thread = take_thread, .event = take_event, .knows = knows};
+	const struct mw_event_sink sink = {.context = rig,
+					   .stack = take_stack,
+					   .thread = take_thread,
+					   .event = take_event,
+					   .knows = knows,
+					   .interval = take_interval};
 	uint64_t start = jump_clock_tick() - 1000000000;
 
 	assert_non_null(rig);

@@ -49,6 +49,13 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	return NULL;
 }
 
+static struct mw_error *give_interval(void *context, uint64_t bytes, uint16_t *number)
+{
+	(void)context;
+	*number = (uint16_t)bytes; /* no other has it */
+	return NULL;
+}
+
 static bool knows(void *context, mw_addr addr)
 {
 	(void)context;
@@ -58,7 +65,7 @@ static bool knows(void *context, mw_addr addr)
 void rig_inner_init(struct rig_inner *inner)
 {
 	*inner = (struct rig_inner){.give_stack = UINT32_MAX, .give_thread = UINT32_MAX};
-	inner->sink = (struct mw_event_sink){inner, give_stack, give_thread, take_event, NULL, knows};
+	inner->sink = (struct mw_event_sink){inner, give_stack, give_thread, take_event, NULL, knows, give_interval};
 }
 
 static char directory[64];

@@ -96,9 +96,9 @@ static uint64_t random_step(void)
 
 static void random_event(struct mw_event *event, uint64_t now)
 {
-	static const enum mw_event_type often[] = {MW_EVENT_ALLOC, MW_EVENT_ALLOC, MW_EVENT_FREE, MW_EVENT_MAP};
+	static const uint8_t often[] = {MW_EVENT_ALLOC, MW_EVENT_ALLOC, MW_EVENT_FREE, MW_EVENT_MAP};
 
-	event->type = below(3) ? (enum mw_event_type)below(MW_EVENT_REMAP_FAIL + 1) : often[below(4)];
+	event->type = below(3) ? (uint8_t)below(MW_EVENT_REMAP_FAIL + 1) : often[below(4)];
 	event->thread = below(BRUTE_THREADS);
 	/* Engines' clocks are not in step: what comes later may say that it was earlier. */
 	event->time_ns = below(15) || now < 2000000 ? now : now - below(2000000);

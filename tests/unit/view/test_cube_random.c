@@ -41,7 +41,7 @@ static struct mw_event random_event(const uint32_t *stacks, bool vm)
 	struct mw_event event = {.stack = MW_STACK_NONE};
 
 	if (vm) {
-		event.type = MW_EVENT_MAP + (enum mw_event_type)any(7);
+		event.type = (uint8_t)(MW_EVENT_MAP + any(7));
 		event.kind = any(4) ? MW_KIND_VM : MW_KIND_VM_INTERNAL;
 		event.addr = PAGE * (1 + any(60));
 		event.size = PAGE * any(9);
@@ -49,7 +49,7 @@ static struct mw_event random_event(const uint32_t *stacks, bool vm)
 			event.stack = stacks[STACKS - 1 - any(STACKS / 3)];
 		return event;
 	}
-	event.type = any(3) ? (any(2) ? MW_EVENT_ALLOC : MW_EVENT_FREE) : MW_EVENT_ALLOC + any(5);
+	event.type = (uint8_t)(any(3) ? (any(2) ? MW_EVENT_ALLOC : MW_EVENT_FREE) : MW_EVENT_ALLOC + any(5));
 	event.addr = 16 * (uint64_t)any(300);
 	event.size = any(10) ? any(5000) : 0;
 	if (event.type != MW_EVENT_ALLOC && event.type != MW_EVENT_REALLOC_END && any(3) == 0)
