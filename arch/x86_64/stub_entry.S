@@ -147,13 +147,14 @@ off:
 	cmpl	$STUB_GUARD_SAMPLING, (%rax)
 	jae	on
 	cmpl	$0, (%rax)
-	jne	2f
+	jne	aside
 	movq	mw_stub_context+STUB_CONTEXT_SHARED(%rip), %rax
 	testq	%rax, %rax
-	jz	2f
+	jz	aside
 	cmpl	$1, STUB_CONTROL_RECORDING(%rax)
 	je	on
-2:	movq	%rcx, 24(%rsp)
+aside:
+	movq	%rcx, 24(%rsp)
 original:
 	movl	STUB_CALL_HOOK(%rsp), %ecx
 	cmpl	mw_stub_context+STUB_CONTEXT_HOOK_COUNT(%rip), %ecx
@@ -284,7 +285,7 @@ find_fde:
 	leaq	mw_stub_returned(%rip), %rax
 	subq	%rdi, %rax
 	cmpq	$1, %rax
-	ja	2b
+	ja	aside
 	movq	$0, 0(%rsi)
 	movq	$0, 8(%rsi)
 	leaq	mw_stub_returned-1(%rip), %rax

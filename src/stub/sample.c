@@ -94,7 +94,8 @@ STUB_RARE void stub_sampling_begin(struct mw_ring_control *control)
 	(void)guard_change(MW_STUB_GUARD_ON, MW_STUB_GUARD_TURNING);
 }
 
-STUB_RARE void stub_sampling_settled(void)
+void stub_sampling_settled(void)
 {
-	(void)guard_change(MW_STUB_GUARD_TURNING, MW_STUB_GUARD_SAMPLING);
+	if (stub_guard() == MW_STUB_GUARD_TURNING)
+		(void)guard_change(MW_STUB_GUARD_TURNING, MW_STUB_GUARD_SAMPLING);
 }
