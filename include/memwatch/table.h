@@ -52,6 +52,8 @@ enum mw_sort {
 /* Names as options, filters and JSON have them; "?" for a number that is none of them. Static text. */
 const char *mw_column_name(enum mw_column column);
 const char *mw_fate_name(enum mw_fate fate);
+/* The name of what people call not-freed, freed, older or older-kept; any other word as it is. */
+const char *mw_plain_type(const char *word);
 const char *mw_sort_name(enum mw_sort sort);
 const char *mw_kind_name(enum mw_kind kind);
 

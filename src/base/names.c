@@ -4,6 +4,8 @@
 #include <memwatch/table.h>
 #include <memwatch/view.h>
 
+#include <string.h>
+
 #define NAME_OF(names, number) ((size_t)(number) < sizeof(names) / sizeof((names)[0]) ? (names)[number] : "?")
 
 const char *mw_role_name(enum mw_role role)
@@ -94,6 +96,22 @@ const char *mw_fate_name(enum mw_fate fate)
 	};
 
 	return NAME_OF(names, fate);
+}
+
+const char *mw_plain_type(const char *word)
+{
+	static const struct {
+		const char *plain;
+		enum mw_fate fate;
+	} words[] = {{"not-freed", MW_FATE_IMPACTING},
+		     {"freed", MW_FATE_TRANSIENT},
+		     {"older", MW_FATE_AOFI},
+		     {"older-kept", MW_FATE_AOFO}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(word, words[i].plain) == 0)
+			return mw_fate_name(words[i].fate);
+	return word;
 }
 
 const char *mw_sort_name(enum mw_sort sort)

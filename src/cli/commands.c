@@ -297,8 +297,8 @@ const struct mw_cli_command mw_cli_command_record = {
 		 "without a trace, and reports what was allocated in that time and never freed: by which stack, thread "
 		 "and module. The process needs no preparation and no restart, and keeps running whatever happens to "
 		 "memwatch.\n"
-		 "A block that was allocated inside the window and not freed by its end is called impacting; one that "
-		 "was freed, transient.",
+		 "A block is not freed where it was allocated inside the window and is there at its end; older where "
+		 "it was allocated before.",
 	.options = record_options,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_COMMAND,
@@ -466,8 +466,8 @@ const struct mw_cli_command mw_cli_command_report = {
 	.summary = "report from a recording",
 	.synopsis = "memwatch report RECORDING [OPTION...]\n",
 	.help = "Report from a recording, for the whole window or any part of it.\n\n",
-	.about = "Reports from a recording, for the whole window or any part of it. What is impacting and what is "
-		 "transient is computed for that interval, exactly.",
+	.about = "Reports from a recording, for the whole window or any part of it. What is freed and what is not "
+		 "is computed for that interval, exactly.",
 	.options = report_options,
 	.notes = "EXPR is terms with and, or, not, ( ); adjacent terms are joined by and:\n"
 		 "  parse                    the function or module name contains this\n"
@@ -478,7 +478,7 @@ const struct mw_cli_command mw_cli_command_report = {
 		 "  size:4096, size:1K-64K, size:>=1M   bytes of one block\n"
 		 "                           (of each part of a mapping unmapped in parts)\n"
 		 "  kind:heap                heap, vm, or vm-internal, left out unless named\n"
-		 "  type:transient           impacting, transient, aofi or aofo\n"
+		 "  type:freed               not-freed, freed, older (and freed) or older-kept\n"
 		 "  stack:00c0ff             the first digits of a stack id\n"
 		 "Quote names with blanks or parentheses: function:\"operator new\".\n"
 		 "Examples: --filter 'function:parse and not thread:main'\n"

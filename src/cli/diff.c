@@ -325,7 +325,7 @@ static void report_cut(const char *file, const struct mw_replay *replay, size_t 
 		return;
 	fputs("memwatch: '", stderr);
 	mw_message_put(stderr, file);
-	fputs("' was cut off: ", stderr);
+	fputs("' is not complete: ", stderr);
 	mw_message_put(stderr, state->why ? state->why : "its end is missing");
 	fprintf(stderr, "; %" PRIu64 " of %" PRIu64 " bytes are good, and compared\n", state->good, state->size);
 }

@@ -155,7 +155,7 @@ static void report_cut(const struct mw_store_state *state)
 {
 	if (state->cut)
 		fprintf(stderr,
-			"memwatch: the recording was cut off: %s; %" PRIu64 " of %" PRIu64
+			"memwatch: the recording is not complete: %s; %" PRIu64 " of %" PRIu64
 			" bytes are good, and reported\n",
 			state->why ? state->why : "its end is missing", state->good, state->size);
 }

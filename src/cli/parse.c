@@ -392,27 +392,26 @@ static struct mw_error *parse_type(const char *option, const char *text, void *m
 	static const enum mw_fate types[] = {MW_FATE_IMPACTING, MW_FATE_TRANSIENT, MW_FATE_AOFI, MW_FATE_ALL};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (strcmp(text, mw_fate_name(types[i])) != 0)
+		if (strcmp(mw_plain_type(text), mw_fate_name(types[i])) != 0)
 			continue;
 		options->question.type = types[i];
 		options->has_type = true;
 		return NULL;
 	}
-	return usage(option, text, "no such type", "Types are impacting, transient, aofi and all");
+	return usage(option, text, "no such type", "Types are not-freed, freed, older and all");
 }
 
 static struct mw_error *parse_sort(const char *option, const char *text, void *member)
 {
 	struct mw_cli_view_options *options = member;
 	for (unsigned i = 0; i < MW_SORT_NUMBER; i++) {
-		if (strcmp(text, mw_sort_name((enum mw_sort)i)) != 0)
+		if (strcmp(mw_plain_type(text), mw_sort_name((enum mw_sort)i)) != 0)
 			continue;
 		options->question.sort = (enum mw_sort)i;
 		options->has_sort = true;
 		return NULL;
 	}
-	return usage(option, text, "no such figure",
-		     "It takes impacting, size, count, transient, aofi, peak or lifetime");
+	return usage(option, text, "no such figure", "It takes not-freed, size, count, freed, older, peak or lifetime");
 }
 
 static struct mw_error *add_column(const char *option, const char *text, const char *word,

@@ -57,7 +57,7 @@ static void end_text(struct mw_line *line, const struct mw_report *report)
 		break;
 	}
 	if (report->lost.cut) {
-		mw_line_printf(line, "not known, as the recording was cut off");
+		mw_line_printf(line, "not known, as the recording is not complete");
 		return;
 	}
 	mw_line_printf(line, "the process was lost");
@@ -221,7 +221,7 @@ static void put_header(struct mw_text *text)
 	if (complete)
 		mw_line_printf(line, ": nothing lost");
 	else if (report->lost.cut)
-		mw_line_printf(line, ": the recording was cut off here (%s)", report->lost.cut);
+		mw_line_printf(line, ": the recording is not complete (%s)", report->lost.cut);
 	else
 		add_lost(line, report);
 	if (!report->lost.cut)

@@ -87,7 +87,7 @@ static void put_snapshot(struct writer *writer, enum mw_diff_side side)
 	MW_TEXT_ROW(&writer->text, ": %" PRIu64 " bytes in %" PRIu64 " blocks %s", total.bytes, total.count,
 		    is_hourly(writer->diff) ? "allocated in it and not freed" : "outstanding");
 	if (snapshot->cut)
-		MW_TEXT_ROW(&writer->text, "//      The recording was cut off: compared as far as it goes");
+		MW_TEXT_ROW(&writer->text, "//      The recording is not complete: compared as far as it goes");
 	if (snapshot->not_hooked)
 		MW_TEXT_ROW(&writer->text, "//      Incomplete: %zu entry points of allocators were not hooked",
 			    snapshot->not_hooked);

@@ -325,6 +325,17 @@ static bool is_std(const struct mw_report_frame *frame)
 	return strncmp(name, "std::", 5) == 0 || strncmp(name, "__gnu_cxx::", 11) == 0;
 }
 
+const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *stack)
+{
+	for (size_t i = 0; i < stack->frame_count && stack->suspect; i++) {
+		const struct mw_report_frame *frame = &stack->frames[i];
+
+		if (frame->module && strcmp(frame->module, stack->suspect) == 0 && !is_std(frame))
+			return frame;
+	}
+	return stack->frame_count ? &stack->frames[0] : NULL;
+}
+
 /* What calls main(), or a thread's function. */
 static bool is_start(const struct mw_report_frame *frame)
 {

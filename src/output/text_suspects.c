@@ -139,7 +139,7 @@ static void put_answer(struct mw_text *text, const struct mw_report_suspect *sus
 	struct mw_line *line = &text->line;
 	double seconds = text->report->window.to - text->report->window.from;
 
-	mw_line_printf(line, "%s  ", word_of(suspect));
+	mw_line_printf(line, "%-5s ", word_of(suspect));
 	add_place(text, suspect);
 	mw_line_printf(line, ": %s in %s", mw_show_size(suspect->bytes).text, mw_show_seconds(seconds).text);
 	if (suspect->verdict >= MW_GROWTH_STEADY) {
@@ -231,14 +231,12 @@ static void put_none(struct mw_text *text, bool unseen)
 	struct mw_line *line = &text->line;
 
 	if (open) {
-		mw_line_printf(
-			line,
-			"%sNothing is seen to leak, but of %s place%s the window is too short to tell; the largest: ",
-			unseen ? "      " : "OPEN  ", mw_show_count(open).text, open == 1 ? "" : "s");
+		mw_line_printf(line, "%sNo leak found, but the window is too short to judge %s place%s; the largest: ",
+			       unseen ? "      " : "OPEN  ", mw_show_count(open).text, open == 1 ? "" : "s");
 		add_place(text, &report->suspects[0]);
 		mw_line_printf(line, ", %s", mw_show_size(report->suspects[0].bytes).text);
 	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count) {
-		mw_line_printf(line, "%sNothing that was allocated in the %s is seen to leak%s.",
+		mw_line_printf(line, "%sNo leak found: of what was allocated in the %s, nothing keeps growing%s.",
 			       unseen ? "      " : "NONE  ", mw_text_span(text),
 			       mw_report_is_complete(report) ? "" : "; but the report is incomplete");
 	} else {

@@ -118,15 +118,33 @@ static bool tells(const struct figures *figures, const struct figure *figure)
 	return true;
 }
 
+/* Must it be there: the type's bytes, and what rows are sorted by? */
+static bool is_needed(const struct figures *figures, const struct figure *figure)
+{
+	static const unsigned sorted[MW_SORT_NUMBER] = {
+		[MW_SORT_IMPACTING] = MW_FATE_IMPACTING,
+		[MW_SORT_SIZE] = MW_FATE_ALL,
+		[MW_SORT_TRANSIENT] = MW_FATE_TRANSIENT,
+		[MW_SORT_AOFI] = MW_FATE_AOFI,
+		[MW_SORT_COUNT] = CHOSEN,
+		[MW_SORT_PEAK] = CHOSEN,
+		[MW_SORT_LIFETIME] = CHOSEN,
+	};
+
+	return (figure->shown == BYTES && (figure->fate == CHOSEN || figure->fate == sorted[figures->views->sort])) ||
+	       figure->shown == SHARE;
+}
+
 /* Choose columns for lines of that width (0: any), so that enough is left for labels. */
 static void choose_figures(struct figures *figures, unsigned width)
 {
+	const size_t count = sizeof(all_figures) / sizeof(all_figures[0]);
 	size_t taken = LABEL_LEAST;
 
-	for (size_t i = 0; i < sizeof(all_figures) / sizeof(all_figures[0]); i++) {
-		const struct figure *figure = &all_figures[i];
+	for (size_t i = 0; i < 2 * count; i++) {
+		const struct figure *figure = &all_figures[i % count];
 
-		if (!tells(figures, figure))
+		if (is_needed(figures, figure) != (i < count) || !tells(figures, figure))
 			continue;
 		taken += figure->width + GAP;
 		if ((width && taken > width) || figures->count == MAX_COLUMNS)
@@ -178,6 +196,17 @@ static void add_figures(const struct figures *figures, struct mw_line *line, con
 			     show(figures, figures->columns[i], sums, self).text);
 }
 
+/* Is there nothing in any column? */
+static bool is_nothing(const struct figures *figures, const struct mw_sums *sums)
+{
+	bool nothing = !mw_sums_of(sums, figures->views->type).count;
+
+	for (size_t i = 0; i < figures->count; i++)
+		if (figures->columns[i]->fate != CHOSEN)
+			nothing = nothing && !mw_sums_of(sums, (enum mw_fate)figures->columns[i]->fate).count;
+	return nothing;
+}
+
 /* End "  (WHAT; filter: …)" under a heading, which the line has the beginning of. */
 static void end_how(struct mw_text *text, const struct mw_views *views)
 {
@@ -201,17 +230,26 @@ static void add_numbered(struct mw_line *line, const char *name, uint64_t number
 	mw_line_printf(line, " (%s%" PRIu64 ")", unit, number);
 }
 
-static void add_function(struct mw_line *line, const struct mw_table_row *row)
+/* module!function; where that is too wide without parameters, and then without the module. */
+static void add_function(struct mw_text *text, const char *module, const char *function)
 {
-	if (row->module) {
-		mw_line_name(line, mw_text_base_name(row->module));
+	struct mw_line *line = &text->line;
+	size_t width = text->options->width ? text->options->width : SIZE_MAX, from = line->length, name;
+
+	if (module) {
+		mw_line_name(line, mw_text_base_name(module));
 		mw_line_printf(line, "!");
-		mw_text_function(line, row->text);
-	} else if (row->text) {
-		mw_text_function(line, row->text);
-	} else {
-		mw_line_printf(line, "(runtime only)");
 	}
+	name = line->length;
+	mw_text_function(line, function);
+	if (mw_line_columns(line, 0) <= width)
+		return;
+	mw_line_cut(line, name);
+	mw_text_short_function(line, function);
+	if (mw_line_columns(line, 0) <= width)
+		return;
+	mw_line_cut(line, from);
+	mw_text_short_function(line, function);
 }
 
 static void add_name(struct mw_line *line, const char *name, const char *unknown)
@@ -222,8 +260,10 @@ static void add_name(struct mw_line *line, const char *name, const char *unknown
 		mw_line_printf(line, "%s", unknown);
 }
 
-static void add_label(struct mw_line *line, enum mw_column column, const struct mw_table_row *row)
+static void add_label(struct mw_text *text, enum mw_column column, const struct mw_table_row *row)
 {
+	struct mw_line *line = &text->line;
+
 	if (row->folded) {
 		mw_line_printf(line, "… %s more", mw_show_count(row->folded).text);
 		return;
@@ -248,7 +288,10 @@ static void add_label(struct mw_line *line, enum mw_column column, const struct 
 			mw_line_printf(line, "%s B each", mw_show_count(row->number).text);
 		return;
 	case MW_COLUMN_FUNCTION:
-		add_function(line, row);
+		if (row->text)
+			add_function(text, row->module, row->text);
+		else
+			mw_line_printf(line, "(runtime only)");
 		return;
 	case MW_COLUMN_STACK:
 		mw_line_printf(line, "%s", row->text ? "stack " : "");
@@ -271,10 +314,12 @@ static void put_row(struct mw_text *text, const struct figures *figures, const s
 	struct mw_line *line = &text->line;
 	size_t label;
 
+	if (row->folded && is_nothing(figures, &row->sums))
+		return;
 	add_figures(figures, line, &row->sums, NULL);
 	mw_line_printf(line, "%*s", 2 + 2 * (int)row->level, "");
 	label = line->length;
-	add_label(line, table->by[row->level], row);
+	add_label(text, table->by[row->level], row);
 	mw_text_fit(text, label);
 	mw_text_line(text, leads ? MW_STYLE_ALARM : MW_STYLE_PLAIN);
 	if (row->stack && row->level + 1 == table->by_count)
@@ -332,8 +377,10 @@ struct place {
 	unsigned indent;
 };
 
-static void add_node(struct mw_line *line, const struct mw_tree_node *node)
+static void add_node(struct mw_text *text, const struct mw_tree_node *node)
 {
+	struct mw_line *line = &text->line;
+
 	if (node->folded > 1) {
 		mw_line_printf(line, "… %s more", mw_show_count(node->folded).text);
 		return;
@@ -342,14 +389,10 @@ static void add_node(struct mw_line *line, const struct mw_tree_node *node)
 		mw_line_printf(line, "(%s)", node->cut);
 		return;
 	}
-	if (node->module)
-		mw_line_name(line, mw_text_base_name(node->module));
-	else
-		mw_line_printf(line, "(code in no file)");
 	if (node->function) {
-		mw_line_printf(line, "!");
-		mw_text_function(line, node->function);
+		add_function(text, node->module ? node->module : "(code in no file)", node->function);
 	} else {
+		mw_line_name(line, node->module ? mw_text_base_name(node->module) : "(code in no file)");
 		mw_line_printf(line, "+0x%" PRIx64, node->offset);
 	}
 	if (node->folded)
@@ -396,7 +439,7 @@ static void put_node(struct mw_text *text, const struct figures *figures, const 
 	else
 		mw_line_printf(line, "  %*s", (int)indent, "");
 	label = line->length;
-	add_node(line, node);
+	add_node(text, node);
 	mw_text_fit(text, label);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
@@ -441,7 +484,7 @@ static void put_tree(struct mw_text *text, const struct mw_views *views)
 	MW_TEXT_SAY(text, 2, "  There is nothing to show.");
 }
 
-/* --- blocks, two lines each: figures, and whose it is ------------------------------------------------------- */
+/* --- blocks, some lines each: figures, and whose it is ------------------------------------------------------- */
 
 /* All is within MW_TEXT_LEAST_WIDTH: days take 11. */
 #define LIVED_COLUMNS 11
@@ -468,18 +511,19 @@ static void put_block(struct mw_text *text, const struct mw_block_row *row)
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
-static void add_charged(struct mw_line *line, const struct mw_report_stack *stack)
+static void add_stack(struct mw_line *line, const struct mw_report_stack *stack)
 {
+	const struct mw_report_frame *frame = mw_text_own_frame(stack);
+
 	mw_line_printf(line, ", stack %s", stack->id);
-	if (!stack->frame_count)
+	if (!frame)
 		return;
 	mw_line_printf(line, ": ");
-	if (stack->frames[0].module)
-		mw_line_name(line, mw_text_base_name(stack->frames[0].module));
-	if (stack->frames[0].function) {
-		mw_line_printf(line, "!");
-		mw_text_function(line, stack->frames[0].function);
-	}
+	mw_text_module(line, frame);
+	if (frame->function)
+		mw_text_short_function(line, frame->function);
+	else
+		mw_line_printf(line, "+0x%" PRIx64, frame->offset);
 }
 
 static void put_origin(struct mw_text *text, const struct mw_block_row *row)
@@ -499,9 +543,8 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 	if (row->tid)
 		mw_line_printf(line, " (%d)", row->tid);
 	if (row->stack)
-		add_charged(line, row->stack);
-	mw_text_fit(text, 0);
-	mw_text_line(text, MW_STYLE_PLAIN);
+		add_stack(line, row->stack);
+	mw_text_paragraph(text, 7);
 }
 
 static void put_blocks(struct mw_text *text, const struct mw_views *views)

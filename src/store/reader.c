@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -563,6 +564,15 @@ static struct mw_error *take_chunk(struct reading *reading, const struct slot *s
 	return emit_records(reading, process, slot, why);
 }
 
+/* Does its writer still have it? */
+static bool is_locked(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+		return errno == EWOULDBLOCK;
+	(void)flock(fd, LOCK_UN);
+	return false;
+}
+
 /* One step. *more: there may be another. */
 static struct mw_error *take_step(struct reading *reading, const struct slot *slot, bool *more)
 {
@@ -580,7 +590,9 @@ static struct mw_error *take_step(struct reading *reading, const struct slot *sl
 	} else if (reading->closed) {
 		why = slot->why ? "there is more behind its end" : NULL;
 	} else {
-		why = slot->why ? slot->why : "its end is missing";
+		why = is_locked(reading->unpacker.fd) ? "it is still being written"
+		      : slot->why                     ? slot->why
+						      : "its end is missing";
 	}
 	if (*more) {
 		reading->chunks++;

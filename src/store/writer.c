@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -348,6 +349,8 @@ static struct mw_error *open_place(struct mw_store_writer *writer)
 	writer->fd = mw_place_open(&writer->place);
 	if (writer->fd < 0)
 		return cannot_write(writer, errno, "");
+	/* Tells readers that more will come. */
+	(void)flock(writer->fd, LOCK_EX | LOCK_NB);
 	writer->partial = mw_place_partial(&writer->place);
 	return NULL;
 }

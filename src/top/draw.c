@@ -200,16 +200,17 @@ size_t mw_top_cut(const char *text, size_t columns, bool utf8, char *out)
 
 static const struct column {
 	int at_least, width; /* of a screen that has it; its own */
+	int wide_at, wide;   /* of a screen that has it wider; 0: none */
 	int sort;            /* rows are sorted by it; -1: they are not */
 	const char *title;
 } table[MW_TOP_COLUMNS] = {
-	[MW_TOP_BYTES] = {0, 11, MW_TOP_BY_BYTES, "not freed"},
-	[MW_TOP_GROWTH] = {34, 12, MW_TOP_BY_GROWTH, "growth/s"},
-	[MW_TOP_BLOCKS] = {46, 10, MW_TOP_BY_BLOCKS, "blocks"},
-	[MW_TOP_RATE] = {84, 9, MW_TOP_BY_RATE, "allocs/s"},
-	[MW_TOP_LEVEL] = {118, 9, -1, "level"},
-	[MW_TOP_VERDICT] = {66, 19, -1, "verdict"},
-	[MW_TOP_KIND] = {94, 5, -1, "kind"},
+	[MW_TOP_BYTES] = {0, 11, 0, 0, MW_TOP_BY_BYTES, "not freed"},
+	[MW_TOP_GROWTH] = {34, 12, 0, 0, MW_TOP_BY_GROWTH, "growth/s"},
+	[MW_TOP_BLOCKS] = {66, 10, 0, 0, MW_TOP_BY_BLOCKS, "blocks"},
+	[MW_TOP_RATE] = {84, 9, 0, 0, MW_TOP_BY_RATE, "allocs/s"},
+	[MW_TOP_LEVEL] = {118, 9, 0, 0, -1, "level"},
+	[MW_TOP_VERDICT] = {46, 10, 57, 19, -1, "verdict"},
+	[MW_TOP_KIND] = {94, 5, 0, 0, -1, "kind"},
 };
 
 bool mw_top_layout_make(int width, int height, struct mw_top_layout *out)
@@ -219,6 +220,8 @@ bool mw_top_layout_make(int width, int height, struct mw_top_layout *out)
 		return false;
 	for (size_t i = 0; i < MW_TOP_COLUMNS; i++) {
 		out->columns[i] = width >= table[i].at_least ? table[i].width : 0;
+		if (table[i].wide && width >= table[i].wide_at)
+			out->columns[i] = table[i].wide;
 		out->name -= out->columns[i];
 	}
 	out->header = height >= 12 ? 3 : height >= 8 ? 2 : 1;

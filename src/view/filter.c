@@ -148,7 +148,7 @@ static bool parse_kind(struct term *term, const char *value)
 static bool parse_type(struct term *term, const char *value)
 {
 	for (term->low = 0; term->low < MW_FATE_COUNT; term->low++)
-		if (strcmp(mw_fate_name((enum mw_fate)term->low), value) == 0)
+		if (strcmp(mw_fate_name((enum mw_fate)term->low), mw_plain_type(value)) == 0)
 			return true;
 	return false;
 }
@@ -214,7 +214,7 @@ static bool term_init(struct term *term, const char *field, const char *value, b
 	if (term->field == MW_COLUMN_KIND)
 		return parse_kind(term, value);
 	*what = "no such type";
-	*hint = "Types are impacting, transient, aofi and aofo, as in type:transient";
+	*hint = "Types are not-freed, freed, older (and freed) and older-kept, as in type:freed";
 	if (term->field == MW_COLUMN_TYPE)
 		return parse_type(term, value);
 	*what = "this is not the beginning of a stack id";

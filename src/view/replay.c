@@ -214,7 +214,9 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 		err = read_metadata(replay);
 	if (!err && !replay->set.count) {
 		err = mw_error_create(MW_ERROR_DATA, 0, "'%.200s' contains no process", path);
-		err = mw_error_hint(err, "The recording was cut off before its window began: record it again");
+		err = mw_error_hint(
+			err, "The recording ends before its window began: record it again, or wait where it is still "
+			     "being written");
 	}
 	if (err) {
 		mw_replay_close(replay);

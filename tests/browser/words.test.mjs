@@ -131,7 +131,7 @@ test("a verdict that is not certain says what else it may be", async () => {
 	await page.close();
 	// Too short to tell is no all-clear.
 	const short = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: growth(i ? "plateau" : "too short to tell", { certain: i > 0 }) })) }]));
-	assert.match(await short.textContent("#panel-suspects .bar"), /No place is known to grow, but for 1 place the window was too short to tell\./);
+	assert.match(await short.textContent("#panel-suspects .bar"), /No leak found, but the window was too short to judge 1 place\./);
 	await short.close();
 });
 

@@ -313,8 +313,8 @@ class TwoMoments(unittest.TestCase):
             g.write(f.read()[:-1])
         run = run_diff(cut, path)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn('was cut off', run.stderr)
-        self.assertIn('The recording was cut off', run.stdout)
+        self.assertIn('is not complete', run.stderr)
+        self.assertIn('The recording is not complete', run.stdout)
 
 
 if __name__ == '__main__':

@@ -262,7 +262,7 @@ class Trouble(unittest.TestCase):
         if run.returncode == 1:
             self.assertEqual(run.stdout, '')
             return None
-        self.assertIn('cut off', run.stderr)
+        self.assertIn('not complete', run.stderr)
         report = json.loads(run.stdout)
         mwrec.check(self, report, None)
         # Where only the very end is missing it is still known how the window ended.
@@ -301,6 +301,23 @@ class Trouble(unittest.TestCase):
         kept.watch.wait()
         kept.check_same()
         self.assertTrue(redis.answers())
+
+    def test_read_while_it_is_written(self):
+        targets = [mwlive.Target(self, 'growers', 400, 'leak') for _ in range(2)]
+        path = os.path.join(mwrec.directory(self), 'r.mw')
+        other = mwlive.Snapshot(targets[1].pid)
+        process, _ = self.start(targets[0], path, '-p', str(targets[1].pid))
+        mwlive.wait_until(lambda: process.poll() is not None or other.touched(), 'the other is attached to')
+        begun = self.size(path)
+        mwlive.wait_until(lambda: process.poll() is not None or self.size(path) > begun, 'something is recorded')
+        run = mwrec.run_report(path)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn('not complete: it is still being written', run.stderr)
+        reports = json.loads(run.stdout)
+        self.assertEqual([report['target']['pid'] for report in reports['processes']], [target.pid for target in targets])
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual(mwrec.run_report(path).stderr, '')
 
     def test_cut_anywhere(self):
         target = mwlive.Target(self, 'threads', 4, 2000, 50)

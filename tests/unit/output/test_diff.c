@@ -127,7 +127,7 @@ static void test_text(void **state)
 		"57122 bytes in 56 blocks outstanding\n"
 		"// new: new.mw, shopd (pid 20)\n"
 		"//      at 30.000 s: 66488 bytes in 71 blocks outstanding\n"
-		"//      The recording was cut off: compared as far as it goes\n"
+		"//      The recording is not complete: compared as far as it goes\n"
 		"//      Incomplete: 4 events and 0 stacks were lost\n"
 		"// kinds: heap, vm\n"
 		"// built anew in between, so that stacks through it don't match: /bin/shopd\n"

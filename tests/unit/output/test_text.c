@@ -103,7 +103,7 @@ static void test_cut_off(void **state)
 	free(text);
 	report.lost.cut = "its end is missing";
 	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
-	assert_non_null(strstr(text, "ended: not known, as the recording was cut off\n"));
+	assert_non_null(strstr(text, "ended: not known, as the recording is not complete\n"));
 	free(text);
 }
 

@@ -175,9 +175,9 @@ static void test_unknown_sizes(void **state)
 	table.total.fates[MW_FATE_AOFI] = (struct mw_amount){373, 64};
 	table.total.aofi_unknown = 372;
 	text = show("text", &views, 0);
-	assert_line(text, "a.so", "     unknown    0.0 %          371         8 B         8 B         0 B  /lib/a.so");
-	assert_non_null(strstr(text, "        64 B  100.0 %            2 "));
-	assert_non_null(strstr(text, "         0 B    0.0 %            0 "));
+	assert_line(text, "a.so", "     unknown    0.0 %         8 B          371         8 B         0 B  /lib/a.so");
+	assert_non_null(strstr(text, "        64 B  100.0 %         8 B            2 "));
+	assert_non_null(strstr(text, "         0 B    0.0 %         8 B            0 "));
 	free(text);
 }
 
@@ -194,6 +194,27 @@ static void test_nothing(void **state)
 	assert_non_null(strstr(text, ": nothing to show\n"));
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 	free(text);
+}
+
+/* Where there is no room for all of a name, what it is called stays. */
+static void test_narrow(void **state)
+{
+	static const char function[] =
+		"void shop::Basket<std::vector<std::string, shop::Arena> >::add(shop::Article const&, int)";
+	struct mw_tree_node node = {
+		.parent = MW_TABLE_ROOT, .module = "/opt/lib/libshop.so.1.2.3", .function = function};
+	const struct mw_tree one = {.nodes = &node, .node_count = 1};
+	struct mw_block_row row = {.stack = &fixture_server()->stacks[0]};
+	const struct mw_block_list list = {.rows = &row, .row_count = 1, .count = 1};
+	const struct mw_views views = {.tree = &one, .blocks = &list};
+	char *text = show("text", &views, 130), *narrow = show("text", &views, 80);
+
+	(void)state;
+	assert_non_null(strstr(text, " libshop.so.1.2.3!shop::Basket<…>::add()\n"));
+	assert_non_null(strstr(narrow, " shop::Basket<…>::add()\n"));
+	assert_non_null(strstr(text, "shopd!shop::Basket::add()"));
+	free(text);
+	free(narrow);
 }
 
 static const char hostile[] =
@@ -325,8 +346,9 @@ static void test_deep_json(void **state)
 UNIT_GROUP(views)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),    cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_json),          cmocka_unit_test(test_deep_json),
+		cmocka_unit_test(test_text),      cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_narrow),    cmocka_unit_test(test_hostile),       cmocka_unit_test(test_json),
+		cmocka_unit_test(test_deep_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

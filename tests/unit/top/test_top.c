@@ -341,6 +341,7 @@ static void test_layout(void **state)
 			assert_int_equal(sum + layout.name, width);
 			assert_int_equal(layout.header + layout.head + layout.rows + 1, height);
 			assert_true(layout.name >= 9 && layout.rows >= 3 && layout.columns[MW_TOP_BYTES]);
+			assert_int_equal(layout.columns[MW_TOP_VERDICT], width < 46 ? 0 : width < 57 ? 10 : 19);
 		}
 }
 

@@ -89,7 +89,7 @@ function notesOf(report: Report): (Node | string)[][] {
 export function limitsOf(report: Report): (Node | string)[][] {
 	const out: (Node | string)[][] = [];
 	const { lost, totals } = report;
-	if (report.cut) out.push(["The recording was cut off here: ", name(report.cut, 200), ". What came after is not in it."]);
+	if (report.cut) out.push(["The recording is not complete: ", name(report.cut, 200), ". What came after is not in it."]);
 	if (lost.events) out.push([`${many(lost.events, "event was", "events were")} lost: a block shown as not freed may have been freed unseen, and an allocation may be missing.`]);
 	if (lost.stacks) out.push([`${many(lost.stacks, "stack was", "stacks were")} lost.`]);
 	const missing = (["heap", "vm"] as const).filter((kind) => !totals[kind]);

@@ -62,7 +62,7 @@ function header(model: Model): HTMLElement {
 			first.window.settle ? ` · settled: frees were recorded for ${seconds(first.window.settle)} after the window` : "",
 			` · ended ${endText(first)}`,
 			" · ",
-			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : `incomplete: ${cut ? "the recording was cut off" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
+			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : `incomplete: ${cut ? "the end of the recording is missing" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
 		),
 	);
 }

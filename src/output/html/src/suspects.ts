@@ -101,7 +101,7 @@ export class Suspects {
 		const held = growing.reduce((sum, item) => sum + MEASURES.impacting(item.sums, item.at), 0);
 		if (growing.length) return `${many(growing.length, what)} ${growing.length === 1 ? "keeps" : "keep"} growing: ${bytes(held)}, ${percent(held, total)} of what was not freed.`;
 		// "Too short to tell" is no all-clear.
-		return open ? `No ${what} is known to grow, but for ${many(open, what)} the window was too short to tell.` : `No ${what} keeps growing.`;
+		return open ? `No leak found, but the window was too short to judge ${many(open, what)}.` : `No leak found: no ${what} keeps growing.`;
 	}
 
 	private items(): Item[] {
