@@ -4,6 +4,7 @@
 Everything is a share of what the same program does unwatched in the same run, or a multiple of a trivial system call
 timed in the same run. Each measurement also says what the target does after the window, when it should be bare again.
 """
+import contextlib
 import os
 import re
 import shutil
@@ -86,6 +87,7 @@ class Inside:
             "after": after / bare,
             "drain_share": drain / 1e9 / seconds,
             "frames": max((len(stack.get("frames", [])) for stack in stacks), default=None),
+            "waited": window.report["engine"]["waited_ns"] / 1e9 / window.report["window"]["seconds"] / threads,
             "complete": window.report["complete"],
         }
 
@@ -95,15 +97,18 @@ class Inside:
         now = run_ns(target.pid), sum(board.get(line) for line in range(threads))
         return (now[0] - since[0]) / max(1, now[1] - since[1]) if since else now
 
-    def pair(self, depth, threads, mode=None):
-        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+    def pair(self, depth, threads, mode=None, spinning=0):
+        """`spinning`: so many other processes for each CPU never rest."""
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory, contextlib.ExitStack() as stack:
+            for _ in range(spinning * len(os.sched_getaffinity(0))):
+                spinner = subprocess.Popen(["sh", "-c", "while :; do :; done"], stdin=subprocess.DEVNULL)
+                stack.callback(spinner.wait)
+                stack.callback(spinner.kill)
             board = self.board(directory)
             target = self.start(board, "pairs", depth, threads, *([mode] if mode else []))
-            try:
-                return self.measure(board, target, threads, directory)
-            finally:
-                target.kill()
-                target.wait()
+            stack.callback(target.wait)
+            stack.callback(target.kill)
+            return self.measure(board, target, threads, directory)
 
     def python(self):
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
@@ -316,6 +321,8 @@ class Inside:
         repeat = self.options.repeat
         found = [("pair 8 deep", lambda: self.pair(8, 1), repeat), ("pair 30 deep", lambda: self.pair(30, 1), repeat),
                  ("pair two threads", lambda: self.pair(8, 2, "use"), repeat)]
+        found += [("pair, as many spinning processes as CPUs", lambda: self.pair(8, 1, spinning=1), repeat),
+                  ("pair, twice as many", lambda: self.pair(8, 1, spinning=2), repeat)]
         if not self.options.quick:
             found += [("pair two threads, nothing else done", lambda: self.pair(8, 2), repeat),
                       ("pair 8 deep, every stack another", lambda: self.pair(8, 1, "vary"), repeat),
@@ -334,7 +341,7 @@ class Inside:
         return found
 
 
-WORSE_IS_MORE = ("added_ns", "added_cpu_ns", "attach_ms", "detach_ms", "attach_seen_ms", "detach_seen_ms", "bare_ns",
+WORSE_IS_MORE = ("waited", "added_ns", "added_cpu_ns", "attach_ms", "detach_ms", "attach_seen_ms", "detach_seen_ms", "bare_ns",
                  "drain_share", "html_ratio", "page_mib")
 
 
@@ -370,12 +377,13 @@ def goals(rows, call_ns):
 def tables(rows, call_ns, number):
     """(title, columns, lines) for people."""
     pairs = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["added_cpu_ns"], 0),
-              number(row["kept"], 2), number(row["after"], 2), number(row["bare_ns"], 0), number(row["drain_share"], 2),
+              number(row["waited"], 3), number(row["kept"], 2), number(row["after"], 2), number(row["bare_ns"], 0),
+              number(row["drain_share"], 2),
               number(row["frames"], 0), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if "after" in row]
     if pairs:
         yield ("Recorded inside the target: added to each malloc+free pair (python3: to each round), ns",
-               ["", "added", "system calls", "added, CPU", "of the bare rate", "after the window", "bare",
+               ["", "added", "system calls", "added, CPU", "waited", "of the bare rate", "after the window", "bare",
                 "memwatch's CPU", "frames", "complete"], pairs)
     lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), number(row["bare_cpu_ns"] / 1000, 2),
               number(row["watched_cpu_ns"] / 1000, 2), "yes" if row["complete"] else "NO"]
