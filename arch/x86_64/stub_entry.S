@@ -147,14 +147,13 @@ off:
 	cmpl	$STUB_GUARD_SAMPLING, (%rax)
 	jae	on
 	cmpl	$0, (%rax)
-	jne	aside
+	jne	2f
 	movq	mw_stub_context+STUB_CONTEXT_SHARED(%rip), %rax
 	testq	%rax, %rax
-	jz	aside
+	jz	2f
 	cmpl	$1, STUB_CONTROL_RECORDING(%rax)
 	je	on
-aside:
-	movq	%rcx, 24(%rsp)
+2:	movq	%rcx, 24(%rsp)
 original:
 	movl	STUB_CALL_HOOK(%rsp), %ecx
 	cmpl	mw_stub_context+STUB_CONTEXT_HOOK_COUNT(%rip), %ecx
@@ -285,7 +284,7 @@ find_fde:
 	leaq	mw_stub_returned(%rip), %rax
 	subq	%rdi, %rax
 	cmpq	$1, %rax
-	ja	aside
+	ja	2b
 	movq	$0, 0(%rsi)
 	movq	$0, 8(%rsi)
 	leaq	mw_stub_returned-1(%rip), %rax

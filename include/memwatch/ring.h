@@ -12,9 +12,9 @@
  *      | scratch             | frames of the walk that a ring's thread is at: depth + 1 words a ring
  *      | memos               | walks of a ring's thread, to be known again
  *      | stacks              | (hash of a stack → its id), a cache
- *      | known               | blocks allocated in the window, one for each hash
- *      | filter              | of blocks in the set: how many have the same hash, a byte each
- *      | set                 | sampled blocks that live, and those that have no place in `known` any more
+ *      | known               | blocks allocated in the window, a cache
+ *      | filter              | of sampled blocks that live: how many have the same hash, a byte each
+ *      | set                 | sampled blocks that live
  *      | cache               | (pc → row), a cache
  *      | rows                | rows, index of modules: append-only, written by memwatch alone
  *      | rings               | records, one ring a thread
@@ -422,8 +422,8 @@ struct mw_ring_control {
 	uint32_t overload;                     /* enum mw_ring_overload */
 	uint32_t wait_share;                   /* of its time a thread may wait for room: millionths */
 	uint64_t wait_span;                    /* … over any so many ticks */
-	uint32_t adopted;  /* 1: what is recorded from before sampling began is in the set or known to the recorder */
-	uint32_t set_full; /* 1: nothing more is put into the set, written by all */
+	uint32_t adopted; /* 1: what is recorded from before sampling began is in the set or known to the recorder */
+	uint32_t unused_too;
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
@@ -434,9 +434,9 @@ struct mw_ring_control {
 	uint64_t lost_events;  /* of threads that got no slot */
 	uint64_t slow_taken;   /* stacks that have taken the slow road, without those that are compared */
 	uint64_t sampled_from; /* ticks, where an exact window went over to sampling; 0: it has not */
-	uint64_t unseen; /* frees since then of blocks that may have been recorded, with no room for them in the ring */
-	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
-	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
+	uint64_t unseen;       /* frees since then that may be of a block from before, and were not recorded */
+	uint32_t given_up;     /* memwatch was gone, and recording was stopped for it */
+	uint32_t child_count;  /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];
 	uint64_t exits; /* times that somebody was about to end the process << 32 | thread id as the last one's control
 			 * block says: mw_ring_exit_count(), mw_ring_exit_tid() */

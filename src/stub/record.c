@@ -42,7 +42,7 @@ _Static_assert(STUB_MAGIC_LOW == (uint32_t)MW_STUB_MAGIC, "");
 
 /*
  * Blocks that were allocated in the window: a free of one needs no stack. An entry's place and value together are the
- * block's address. What does not fit that, or has to make room for another block, is in the set (sampled_set.h).
+ * block's address: what does not fit that is not kept.
  */
 
 static bool place(struct mw_ring_control *control, uint64_t block, uint32_t **entry, uint32_t *value)
@@ -55,42 +55,22 @@ static bool place(struct mw_ring_control *control, uint64_t block, uint32_t **en
 	return likely(!(block & 15) && rest < UINT32_MAX);
 }
 
-/* Another block has the entry: that one goes into the set, for a window that may go over to sampling. */
-static STUB_RARE void displace(struct mw_ring_control *control, const uint32_t *entry, uint32_t value)
-{
-	uint64_t n = (uint64_t)(entry - (uint32_t *)stub_at(control, control->known));
-
-	sampled_add(control, ((uint64_t)(value - 1) << __builtin_ctz(control->known_count) | n) << 4);
-}
-
 void stub_known_add(struct mw_ring_control *control, uint64_t block)
-{
-	uint32_t *entry, value, old;
-
-	if (unlikely(!place(control, block, &entry, &value))) {
-		sampled_add(control, block);
-		return;
-	}
-	old = __atomic_load_n(entry, __ATOMIC_RELAXED);
-	if (unlikely(old) && old != value)
-		displace(control, entry, old);
-	__atomic_store_n(entry, value, __ATOMIC_RELAXED);
-}
-
-/* False: its entry is not that block's. */
-static bool known_entry_take(struct mw_ring_control *control, uint64_t block)
 {
 	uint32_t *entry, value;
 
-	if (unlikely(!place(control, block, &entry, &value)) || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
-		return false;
-	__atomic_store_n(entry, 0, __ATOMIC_RELAXED);
-	return true;
+	if (place(control, block, &entry, &value))
+		__atomic_store_n(entry, value, __ATOMIC_RELAXED);
 }
 
 bool stub_known_take(struct mw_ring_control *control, uint64_t block)
 {
-	return likely(known_entry_take(control, block)) || sampled_take(control, block) == SAMPLED;
+	uint32_t *entry, value;
+
+	if (!place(control, block, &entry, &value) || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
+		return false;
+	__atomic_store_n(entry, 0, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* --- glibc's chunk headers ---------------------------------------------------------------------------------------- */
@@ -205,34 +185,33 @@ static inline bool resizes(uint8_t role)
 
 /* --- in a window that is sampled --- */
 
+/* While a window turns to sampling nobody may know yet that a block was recorded. False: nor will memwatch be told. */
+static STUB_RARE bool may_be_recorded(struct stub_visit *visit)
+{
+	struct mw_ring_control *control = visit->control;
+	const struct mw_ring_slot *slot = visit->slot;
+
+	if (__atomic_load_n(&control->adopted, __ATOMIC_ACQUIRE)) {
+		stub_sampling_settled();
+		return false;
+	}
+	if (slot->reserved - __atomic_load_n(&slot->drained, __ATOMIC_RELAXED) < control->ring_units / 2)
+		return true;
+	__atomic_fetch_add(&control->unseen, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* A block goes: has memwatch to be told? `*known`: it was recorded. */
 static bool sampled_gone(struct stub_visit *visit, uint64_t block, bool *known)
 {
 	enum sampled sampled;
 
-	*known = visit->control->sampled_from && known_entry_take(visit->control, block);
+	*known = visit->control->sampled_from && stub_known_take(visit->control, block);
 	if (*known)
 		return true;
 	sampled = sampled_take(visit->control, block);
 	*known = sampled == SAMPLED;
-	return sampled != NOT_SAMPLED;
-}
-
-/* That there was no room for it memwatch finds out: while the window turns to sampling it looks for what it has, and the
- * recorder has not any more. */
-static bool emit_gone(struct stub_visit *visit, uint32_t type, uint64_t block, uint32_t stack, bool known)
-{
-	bool turning = stub_guard() == MW_STUB_GUARD_TURNING;
-
-	visit->excused = turning;
-	if (stub_emit(visit, type, block, UINT64_MAX, stack)) {
-		visit->excused = false;
-		return true;
-	}
-	visit->excused = false;
-	if (turning && !known)
-		__atomic_fetch_add(&visit->control->unseen, 1, __ATOMIC_RELAXED);
-	return false;
+	return sampled != NOT_SAMPLED || (stub_guard() == MW_STUB_GUARD_TURNING && may_be_recorded(visit));
 }
 
 /* What it may free of another block is known by itself. */
@@ -241,7 +220,7 @@ static STUB_RARE unsigned sampled_free(struct stub_visit *visit, uint64_t block)
 	bool known;
 
 	if (sampled_gone(visit, block, &known))
-		emit_gone(visit, MW_RING_FREE_BLOCK, block, MW_RING_STACK_NONE, known);
+		stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
 	return MW_STUB_PASS;
 }
 
@@ -270,7 +249,7 @@ static STUB_RARE unsigned sampled_enter(struct stub_visit *visit)
 		call->flags |= MW_STUB_CHOSEN;
 	call->extra = interval;
 	call->stack = stub_stack(visit, 0);
-	if (moves && emit_gone(visit, MW_RING_REALLOC_BEGIN, call->pointer, call->stack, known))
+	if (moves && stub_emit(visit, MW_RING_REALLOC_BEGIN, call->pointer, UINT64_MAX, call->stack))
 		call->flags |= MW_STUB_BEGUN | (known ? MW_STUB_KNOWN : 0);
 	return MW_STUB_WRAP;
 }
@@ -723,7 +702,6 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 	visit.high = 0;
 	visit.urgent = false;
 	visit.sampling = stub_sampling();
-	visit.excused = false;
 	visit.drawn = call->flags & MW_STUB_DRAWN;
 	begun = visit.sampling ? cpu_ticks() : 0;
 	if (visit.hook->role == STUB_ROLE_FREE && !stub_argument(&visit, visit.hook->pointer))
@@ -747,11 +725,8 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 		/* From an execve that a vfork child has called none comes back. */
 		visit.stays = visit.hook->role != MW_STUB_EXEC;
 	}
-	if (unlikely(visit.sampling)) {
-		if (__atomic_load_n(&visit.control->adopted, __ATOMIC_ACQUIRE))
-			stub_sampling_settled();
+	if (unlikely(visit.sampling))
 		cpu_add(&visit.slot->spent, cpu_ticks() - begun);
-	}
 	stub_visit_end(&visit);
 	return answer;
 }
@@ -781,7 +756,7 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	visit.high = 0;
 	visit.urgent = false;
 	visit.sampling = stub_sampling();
-	visit.drawn = visit.excused = false;
+	visit.drawn = false;
 	begun = visit.sampling ? cpu_ticks() : 0;
 	if (unlikely(!stub_visit_resume(&visit, slot)))
 		return;

@@ -74,7 +74,6 @@ struct stub_visit {
 	bool sampling;   /* the window is sampled, as it was when the visit began */
 	bool drawn;      /* the countdown was lowered for the call, and is below zero */
 	bool urgent;     /* what is recorded ends a block: it is not to be lost */
-	bool excused;    /* … but where it is, memwatch finds out by itself */
 };
 
 static inline const struct mw_stub_context *stub_context(void)

@@ -94,8 +94,7 @@ STUB_RARE void stub_sampling_begin(struct mw_ring_control *control)
 	(void)guard_change(MW_STUB_GUARD_ON, MW_STUB_GUARD_TURNING);
 }
 
-void stub_sampling_settled(void)
+STUB_RARE void stub_sampling_settled(void)
 {
-	if (stub_guard() == MW_STUB_GUARD_TURNING)
-		(void)guard_change(MW_STUB_GUARD_TURNING, MW_STUB_GUARD_SAMPLING);
+	(void)guard_change(MW_STUB_GUARD_TURNING, MW_STUB_GUARD_SAMPLING);
 }

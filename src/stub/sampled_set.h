@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sampled_set.h: which blocks that were recorded in a sampled window live: for the recorder, which asks at each free, and
- * for memwatch, which adds what was recorded before a window went over to sampling. In an exact window, those that have no
- * place in the table of known blocks any more. Freestanding.
+ * for memwatch, which adds what was recorded before a window went over to sampling. Freestanding.
  *
  * The filter has a byte for each hash of an address, which counts the blocks: where it is 0, which is nearly everywhere,
  * the block was not recorded; the assembly looks no further. Else the block is in one of two buckets of the set, or it
@@ -63,12 +62,8 @@ static inline void sampled_add(struct mw_ring_control *control, uint64_t block)
 	uint8_t *byte = sampled_filter(control, block);
 
 	sampled_count(byte, 1);
-	if (!__atomic_load_n(&control->set_full, __ATOMIC_RELAXED)) {
-		if (sampled_exchange(control, block, 0, block))
-			return;
-		__atomic_store_n(&control->set_full, 1, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(byte, MW_RING_FILTER_STICKY, __ATOMIC_RELEASE);
+	if (!sampled_exchange(control, block, 0, block))
+		__atomic_store_n(byte, MW_RING_FILTER_STICKY, __ATOMIC_RELEASE);
 }
 
 static inline bool sampled_has(const struct mw_ring_control *control, uint64_t block)

@@ -118,8 +118,7 @@ bool stub_reserve(struct stub_visit *visit, uint32_t units, uint64_t *number)
 
 	if (unlikely(n + units > slot->limit) && !make_room(visit, units, false, 0)) {
 		/* When recording is over, nothing is missed; nor when it turned to sampling. */
-		slot->lost_events +=
-			stub_on() && !visit->excused && (visit->urgent || visit->sampling || !stub_sampling());
+		slot->lost_events += stub_on() && (visit->urgent || visit->sampling || !stub_sampling());
 		return false;
 	}
 	/* Said before it is so: a signal may strike right behind it, and its handler jump away. */

@@ -263,7 +263,6 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->sink = *sink;
 	drain->help = *help;
 	drain->hooks = MW_RING_HOOKS;
-	drain->sampling.count = 1;
 	drain->units_mask = geometry->ring_units - 1;
 	drain->units_shift = (uint32_t)__builtin_ctz(geometry->ring_units);
 	drain->margin = jump_clock_ticks(clock, MARGIN_NS);
@@ -450,7 +449,7 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 	return err;
 }
 
-struct mw_error *jump_drain_gone(struct jump_drain *drain, mw_addr block)
+struct mw_error *jump_drain_forget(struct jump_drain *drain, mw_addr block)
 {
 	struct mw_event event = {.time_ns = drain->emitted_ns,
 				 .addr = block,
@@ -462,6 +461,7 @@ struct mw_error *jump_drain_gone(struct jump_drain *drain, mw_addr block)
 
 	for (uint32_t i = 0; i < drain->active_count && event.thread == JUMP_NO_THREAD; i++)
 		event.thread = drain->active[i]->thread;
+	drain->stats.lost_events++;
 	return event.thread == JUMP_NO_THREAD ? NULL : drain->sink.event(drain->sink.context, &event);
 }
 

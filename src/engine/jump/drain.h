@@ -338,8 +338,8 @@ static inline void jump_reader_publish(struct jump_reader *reader)
 	reader->published = reader->read;
 }
 
-/* A block that the sink has is reported as freed, now. */
-struct mw_error *jump_drain_gone(struct jump_drain *drain, mw_addr block) MW_MUST_CHECK;
+/* A block that the sink has is reported as freed: nobody knows whether it lives. It counts as a lost event. */
+struct mw_error *jump_drain_forget(struct jump_drain *drain, mw_addr block) MW_MUST_CHECK;
 
 /* records.c */
 struct mw_error *jump_drain_flush(struct jump_drain *drain) MW_MUST_CHECK;

@@ -3,9 +3,9 @@
  * sampling.c: windows that are sampled from their beginning, or from where memwatch could not follow (jump.h,
  * stub/sampled_set.h).
  *
- * Where an exact window goes over to sampling, the recorder's fast way looks for blocks in the set alone. What it knows
- * from before has to be put there, and what it is about to; until that is done it takes the slow way for all frees. It does
- * not wait then: what it knows no more, and the sink still has, was freed.
+ * Where an exact window goes over to sampling, the recorder looks blocks up in another place from then on. What was
+ * recorded before has to be put there: all heap blocks that the sink has, and those that it is told of later. Until that is
+ * done the recorder reports all frees, as long as rings have room. Those of blocks that are nobody's are dropped here.
  */
 #include "engine/jump/jump.h"
 
@@ -87,6 +87,7 @@ void jump_sampling_prepare(struct jump_process *process)
 	const struct mw_engine_options *options = &process->engine->options;
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 
+	process->drain->sampling.count = 1;
 	process->drain->sampling.on = options->sample_interval != 0;
 	jump_sampling_set(process, options->sample_interval ? options->sample_interval : OVERLOAD_INTERVAL);
 	control->wait_span = jump_clock_ticks(&process->clock, WAIT_SPAN_NS);
@@ -154,47 +155,48 @@ static void adopt_all(struct jump_process *process)
 	}
 }
 
-struct gone {
+struct forgotten {
 	struct jump_process *process;
 	mw_addr *blocks;
 	size_t count, capacity;
-	size_t uncertain; /* of these: they may live */
 	bool no_memory;
 };
 
-/* A block that the sink has, and the recorder has not: it was freed where its ring had no room for that. Where the set was
- * full the recorder does not know what it has. */
-static void note_gone(void *context, mw_addr block)
+/* Blocks that the sink has, and the recorder has forgotten as another had the same entry; or that were freed while a
+ * free could not be reported. */
+static void note_forgotten(void *context, mw_addr block)
 {
-	struct gone *gone = context;
-	struct mw_ring_control *control = jump_control(&gone->process->recorder.shared);
-	bool sticky = __atomic_load_n(sampled_filter(control, block), __ATOMIC_RELAXED) == MW_RING_FILTER_STICKY;
+	struct forgotten *forgotten = context;
+	const struct mw_ring_control *control = jump_control(&forgotten->process->recorder.shared);
 
-	jump_sampling_adopt(gone->process, block);
-	if (sampled_has(control, block) || (sticky && __atomic_load_n(&control->unseen, __ATOMIC_ACQUIRE) == 0))
+	jump_sampling_adopt(forgotten->process, block);
+	if (sampled_has(control, block))
 		return;
-	gone->uncertain += sticky;
-	if (MW_VECTOR_ROOM(gone->blocks, gone->count, gone->capacity))
-		gone->blocks[gone->count++] = block;
+	if (MW_VECTOR_ROOM(forgotten->blocks, forgotten->count, forgotten->capacity))
+		forgotten->blocks[forgotten->count++] = block;
 	else
-		gone->no_memory = true;
+		forgotten->no_memory = true;
 }
 
-/* All that was recorded before has been reported to the sink. */
+/* Everything that was recorded before has been told to the sink. */
 static struct mw_error *settle(struct jump_process *process)
 {
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	struct jump_drain *drain = process->drain;
-	struct gone gone = {.process = process};
+	struct forgotten forgotten = {.process = process};
 	struct mw_error *err = NULL;
 
-	drain->sink.blocks(drain->sink.context, note_gone, &gone);
-	if (gone.no_memory)
-		err = mw_error_nomem();
-	for (size_t i = 0; i < gone.count && !err; i++)
-		err = jump_drain_gone(drain, gone.blocks[i]);
-	drain->stats.lost_events += gone.uncertain;
-	free(gone.blocks);
-	__atomic_store_n(&jump_control(&process->recorder.shared)->adopted, 1, __ATOMIC_RELEASE);
+	drain->sink.blocks(drain->sink.context, note_forgotten, &forgotten);
+	if (!forgotten.no_memory && __atomic_load_n(&control->unseen, __ATOMIC_ACQUIRE) == 0) {
+		for (size_t i = 0; i < forgotten.count; i++)
+			sampled_add(control, forgotten.blocks[i]);
+	} else {
+		/* Whether they live nobody can say: what may be no leak is not called one. */
+		for (size_t i = 0; i < forgotten.count && !err; i++)
+			err = jump_drain_forget(drain, forgotten.blocks[i]);
+	}
+	free(forgotten.blocks);
+	__atomic_store_n(&control->adopted, 1, __ATOMIC_RELEASE);
 	return err;
 }
 

@@ -31,9 +31,7 @@ static void check(const struct jump_geometry *g, size_t threads, uint32_t depth,
 	check_span(g->scratch, (uint64_t)g->ring_count * (depth + 1) * 8, g->memos);
 	check_span(g->memos, (uint64_t)g->ring_count * MW_RING_MEMOS * sizeof(struct mw_ring_memo), g->stacks);
 	check_span(g->stacks, g->stack_count * sizeof(struct mw_ring_stack_entry), g->known);
-	check_span(g->known, g->known_count * sizeof(uint32_t), g->filter);
-	check_span(g->filter, MW_RING_FILTER, g->set);
-	check_span(g->set, (uint64_t)MW_RING_BUCKETS * MW_RING_BUCKET * sizeof(uint64_t), g->cache);
+	check_span(g->known, g->known_count * sizeof(uint32_t), g->cache);
 	check_span(g->cache, g->cache_count * sizeof(struct mw_ring_cached_row), g->dictionary);
 	check_span(g->dictionary, g->dictionary_capacity * sizeof(uint64_t), g->learned);
 	check_span(g->learned, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row), g->rows);

@@ -18,10 +18,6 @@ struct image *image_create(struct shared *shared);
 void image_destroy(struct image *image);
 /* A trampoline for hook `number`: what a hooked function's callers call. `find_fde`: by that entry. */
 void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde);
-/* … by the entry at that offset in the image. */
-void *image_trampoline_to(struct image *image, uint32_t number, const struct mw_stub_hook *hook, uint32_t offset);
-/* The processor, and the kernel, allow the thread pointer to be read. */
-void image_can_read_fs(struct image *image);
 void image_guard(struct image *image, uint32_t value);
 uint32_t image_guard_now(const struct image *image);
 uint64_t image_start(const struct image *image);

@@ -2,8 +2,6 @@
 /* The real image in this process: registers, flags, results, forks. */
 #include "image.h"
 #include "shared.h"
-#include "stub/sampled_set.h"
-#include "stub/stub.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -13,7 +11,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -160,113 +157,6 @@ static void test_registers(void **state)
 	const struct mw_stub_hook unwinder = {.original = (uint64_t)(uintptr_t)regs_target, .role = MW_STUB_UNWINDER};
 
 	through(image_trampoline(image, 2, &unwinder, 1), NULL);
-}
-
-/* --- the entries of sampled windows --- */
-
-#define MALLOC 0
-#define CALLOC 1
-#define FREE   4
-
-static void *fast(uint32_t number, uint8_t role, uint32_t offset)
-{
-	const struct mw_stub_hook hook = {
-		.original = (uint64_t)(uintptr_t)regs_target,
-		.role = role,
-		.flags = MW_STUB_IS_HEAP | MW_STUB_LEAF,
-		.pointer = role == FREE ? 0 : NO,
-		.count = role == CALLOC ? 0 : NO,
-		.argument = role == FREE ? NO : role == CALLOC || offset == mw_stub_header()->enter_size1,
-	};
-
-	return image_trampoline_to(image, number, &hook, offset);
-}
-
-static void sampling(uint64_t interval)
-{
-	shared.control->intervals[1] = interval;
-	shared.control->interval = 1;
-	image_guard(image, MW_STUB_GUARD_SAMPLING);
-}
-
-static bool can_read_fs(void)
-{
-	if (!(getauxval(AT_HWCAP2) & 2))
-		return false;
-	image_can_read_fs(image);
-	return true;
-}
-
-/* Whether it is recorded or not, and by whatever way it goes, registers and flags are as they would be without. */
-static void test_fast_registers(void **state)
-{
-	const struct mw_stub_header *header = mw_stub_header();
-	const uint32_t entries[] = {header->enter_size0, header->enter_size1, header->enter_product};
-	const uint64_t block = 0x7f0012345670;
-
-	(void)state;
-	for (unsigned way = 0; way < 2; way++) {
-		for (uint32_t i = 0; i < 3; i++) {
-			void *function = fast(i, i == 2 ? CALLOC : MALLOC, entries[i]);
-
-			image_guard(image, MW_STUB_GUARD_ON);
-			through(function, NULL);
-			image_guard(image, MW_STUB_GUARD_ENDING);
-			through(function, NULL);
-			/* All, few, hardly any. */
-			for (unsigned shift = 0; shift < 62; shift += 20) {
-				sampling(UINT64_C(1) << shift);
-				own_slot()->interval = 0;
-				through(function, NULL);
-			}
-		}
-		through(fast(3, FREE, header->enter_free), NULL);
-		sampled_add(shared.control, block);
-		through(fast(3, FREE, header->enter_free), &block);
-		assert_false(sampled_has(shared.control, block));
-		if (!can_read_fs())
-			break;
-	}
-}
-
-/* An unsampled call touches nothing but the countdown, which goes down by its size, by 1 where that is 0. */
-static void test_fast_countdown(void **state)
-{
-	const struct mw_stub_header *header = mw_stub_header();
-	void (*by_first)(uint64_t, uint64_t), (*by_second)(uint64_t, uint64_t), (*by_both)(uint64_t, uint64_t);
-	struct mw_ring_slot before, *slot = own_slot();
-
-	(void)state;
-	if (!can_read_fs())
-		return;
-	sampling(UINT64_C(1) << 40);
-	by_first = (void (*)(uint64_t, uint64_t))(uintptr_t)fast(0, MALLOC, header->enter_size0);
-	by_second = (void (*)(uint64_t, uint64_t))(uintptr_t)fast(1, MALLOC, header->enter_size1);
-	by_both = (void (*)(uint64_t, uint64_t))(uintptr_t)fast(2, CALLOC, header->enter_product);
-	slot->interval = 1;
-	slot->countdown = 1000000;
-	before = *slot;
-	by_first(300, 5);
-	assert_int_equal(slot->countdown, 999700);
-	by_second(300, 5);
-	assert_int_equal(slot->countdown, 999695);
-	by_both(300, 5);
-	assert_int_equal(slot->countdown, 998195);
-	by_first(0, 0);
-	assert_int_equal(slot->countdown, 998194);
-	before.countdown = slot->countdown;
-	assert_memory_equal(&before, slot, sizeof(before));
-	/* What no machine has, the recorder looks at. */
-	by_both(UINT64_C(1) << 60, 16);
-	by_first(UINT64_C(1) << 63, 0);
-	assert_true(slot->entries > before.entries);
-	/* So it does inside another call, and of a thread that it does not know. */
-	slot->countdown = 1000000;
-	slot->interval = 1;
-	before = *slot;
-	slot->top = (uint64_t)(uintptr_t)&before;
-	by_first(300, 0);
-	assert_int_equal(slot->entries, before.entries + 1);
 }
 
 static void test_header(void **state)
@@ -420,8 +310,7 @@ UNIT_GROUP(image)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_header),  T(test_registers),      T(test_find_fde),       T(test_fork),
-		T(test_signals), T(test_fast_registers), T(test_fast_countdown),
+		T(test_header), T(test_registers), T(test_find_fde), T(test_fork), T(test_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
