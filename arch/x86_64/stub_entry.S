@@ -21,10 +21,6 @@ image:
 	.long	mw_stub_image_end - image
 	.long	mw_stub_context - image
 	.long	enter - image
-	.long	enter_size0 - image
-	.long	enter_size1 - image
-	.long	enter_product - image
-	.long	enter_free - image
 	.long	mw_stub_returned - image
 	.long	find_fde - image
 	.long	fde - image
@@ -57,12 +53,9 @@ enter:
 	save_flags
 	movq	%rax, 16(%rsp)
 	movq	mw_stub_context+STUB_CONTEXT_GUARD(%rip), %rax
-guarded:
 	cmpl	$1, (%rax)
 	jne	off
 on:
-	movq	$0, STUB_CALL_FLAGS(%rsp)
-drawn:
 	movq	16(%rsp), %rax
 	leaq	-STUB_SAVED_SIZE(%rsp), %rsp
 	movq	%rax, STUB_SAVED_FLAGS(%rsp)
@@ -142,10 +135,8 @@ pass:
 	leaq	STUB_SAVED_SIZE+STUB_CALL_SIZE(%rsp), %rsp
 	jmp	*STUB_CALL_ORIGINAL-STUB_CALL_SIZE(%rsp)
 
-/* The guard is not 1. It may say that the window is sampled. A forked child is to say so, once: 0, and what is recorded is being recorded. */
+/* The guard is not 1. A forked child is to say so, once: 0, and what is recorded is being recorded. */
 off:
-	cmpl	$STUB_GUARD_SAMPLING, (%rax)
-	jae	on
 	cmpl	$0, (%rax)
 	jne	2f
 	movq	mw_stub_context+STUB_CONTEXT_SHARED(%rip), %rax
@@ -154,7 +145,6 @@ off:
 	cmpl	$1, STUB_CONTROL_RECORDING(%rax)
 	je	on
 2:	movq	%rcx, 24(%rsp)
-original:
 	movl	STUB_CALL_HOOK(%rsp), %ecx
 	cmpl	mw_stub_context+STUB_CONTEXT_HOOK_COUNT(%rip), %ecx
 	jae	3f
@@ -169,111 +159,6 @@ original:
 	leaq	STUB_CALL_SIZE(%rsp), %rsp
 	jmp	*STUB_CALL_ORIGINAL-STUB_CALL_SIZE(%rsp)
 3:	ud2
-
-/*
- * While the window is sampled, an allocation only takes its size from the thread's countdown: its slot is found as
- * src/stub/visit.c does. Below zero, and where anything is not as usual, the recorder decides. Registers are kept in the
- * call's room: %rax, flags, %rcx, %rdx.
- */
-	.macro	begin_fast
-	movq	%rax, 8(%rsp)
-	save_flags
-	movq	%rax, 16(%rsp)
-	movq	mw_stub_context+STUB_CONTEXT_GUARD(%rip), %rax
-	cmpl	$STUB_GUARD_SAMPLING, (%rax)
-	jne	guarded
-	.endm
-
-/* The countdown's slot to %rcx. */
-	.macro	find_slot
-	cmpl	$0, mw_stub_context+STUB_CONTEXT_RDFSBASE(%rip)
-	je	on
-	movq	%rcx, 24(%rsp)
-	movq	%rdx, 32(%rsp)
-	rdfsbase %rax
-	movabsq	$0x9e3779b97f4a7c15, %rcx
-	movq	%rax, %rdx
-	shrq	$4, %rdx
-	imulq	%rdx, %rcx
-	shrq	$40, %rcx
-	andl	mw_stub_context+STUB_CONTEXT_SLOT_MASK(%rip), %ecx
-	shlq	$STUB_SLOT_SHIFT, %rcx
-	addq	mw_stub_context+STUB_CONTEXT_SLOTS(%rip), %rcx
-1:	cmpq	%rax, (%rcx)
-	je	2f
-	cmpq	$0, (%rcx)
-	je	unusual
-	addq	$1 << STUB_SLOT_SHIFT, %rcx
-	cmpq	mw_stub_context+STUB_CONTEXT_SLOTS_END(%rip), %rcx
-	jne	1b
-	jmp	unusual
-2:	cmpq	$0, STUB_SLOT_TOP(%rcx)
-	jne	unusual
-	.endm
-
-/* The size is in %rdx. */
-	.macro	count_down
-	movq	%rdx, %rax
-	shrq	$STUB_INTERVAL_SHIFT, %rax
-	jnz	unusual
-	cmpq	$1, %rdx
-	adcq	$0, %rdx
-	subq	%rdx, STUB_SLOT_COUNTDOWN(%rcx)
-	js	below
-	movq	32(%rsp), %rdx
-	jmp	original
-	.endm
-
-	.balign 64
-enter_size0:
-	begin_fast
-	find_slot
-	movq	%rdi, %rdx
-	count_down
-
-	.balign 64
-enter_size1:
-	begin_fast
-	find_slot
-	movq	%rsi, %rdx
-	count_down
-
-	.balign 64
-enter_product:
-	begin_fast
-	find_slot
-	movq	%rdi, %rdx
-	imulq	%rsi, %rdx
-	jo	unusual
-	count_down
-
-below:
-	movq	24(%rsp), %rcx
-	movq	32(%rsp), %rdx
-	movq	$STUB_CALL_DRAWN, STUB_CALL_FLAGS(%rsp)
-	jmp	drawn
-unusual:
-	movq	24(%rsp), %rcx
-	movq	32(%rsp), %rdx
-	jmp	on
-
-/* A free of a block that is none of those recorded, as its byte of the filter says, which all threads read and few write
- * (sampled_set.h). */
-	.balign 64
-enter_free:
-	begin_fast
-	movq	%rcx, 24(%rsp)
-	movq	%rdi, %rax
-	movq	%rdi, %rcx
-	shrq	$STUB_FILTER_BLOCK, %rax
-	shrq	$STUB_FILTER_FOLD, %rcx
-	xorl	%ecx, %eax
-	andl	$STUB_FILTER_MASK, %eax
-	addq	mw_stub_context+STUB_CONTEXT_FILTER(%rip), %rax
-	cmpb	$0, (%rax)
-	je	original
-	movq	24(%rsp), %rcx
-	jmp	on
 
 /* void *_Unwind_Find_FDE(void *pc, struct dwarf_eh_bases {void *tbase, *dbase, *func;} *bases) */
 	.balign 16

@@ -94,9 +94,7 @@ struct mw_engine_stats {
 	uint64_t limit_stopped;       /* … one of the share that it may be stopped: in millionths */
 	uint64_t settle_ns;           /* how long frees were recorded after the window */
 	uint64_t own_cpu_ns; /* CPU time of memwatch itself, from the first attach until it has let go; 0: not known */
-	uint64_t
-		sampled_from_ns; /* where an exact window has gone over to sampling: since the window's start; else 0 */
-	uint64_t spent_ns;       /* sum over threads: CPU time in the recorder, where options.budget asks for it */
+	uint64_t spent_ns;   /* sum over threads: CPU time in the recorder, where options.budget asks for it */
 	const char *left_behind; /* what could not be taken out of the process, or NULL */
 };
 

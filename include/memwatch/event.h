@@ -134,9 +134,6 @@ struct mw_event_sink {
 	 * ones, so whoever adapts the interval takes powers of a root of two or so. Frees are told of all blocks that were
 	 * told of; mappings are never sampled. */
 	struct mw_error *(*interval)(void *context, uint64_t bytes, uint16_t *number);
-	/* Call `take` for each heap block of which knows() is true, in any order. It must not call the sink. May be NULL
-	 * where nothing is ever sampled. */
-	void (*blocks)(void *context, void (*take)(void *taker, mw_addr addr), void *taker);
 };
 
 #endif

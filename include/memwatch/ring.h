@@ -13,8 +13,6 @@
  *      | memos               | walks of a ring's thread, to be known again
  *      | stacks              | (hash of a stack → its id), a cache
  *      | known               | blocks allocated in the window, a cache
- *      | filter              | of sampled blocks that live: how many have the same hash, a byte each
- *      | set                 | sampled blocks that live
  *      | cache               | (pc → row), a cache
  *      | rows                | rows, index of modules: append-only, written by memwatch alone
  *      | rings               | records, one ring a thread
@@ -29,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   7u
+#define MW_RING_LAYOUT   6u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -51,8 +49,7 @@
  * What a record is. The numbers up to MW_RING_REMAP_FAIL are those of enum mw_event_type.
  *
  * An event's stack is an id or MW_RING_STACK_NONE. FREE without a stack is of a block that the recorder knows to have
- * been allocated in the window; with one, `size` is what usable() of the allocator's header says or UINT64_MAX. The
- * size of ALLOC and REALLOC_END has the number of a sampling interval above it (MW_RING_INTERVAL_SHIFT).
+ * been allocated in the window; with one, `size` is what usable() of the allocator's header says or UINT64_MAX.
  */
 enum mw_ring_type {
 	MW_RING_ALLOC,
@@ -77,15 +74,6 @@ enum mw_ring_type {
 };
 
 #define MW_RING_STACK_NONE UINT32_MAX
-
-/*
- * Sampling: an allocation is recorded with the probability 1 − e^(−size / interval). Number 0 stands for all
- * allocations, MW_RING_UNSAMPLED for a block that a realloc has made and that is not recorded.
- */
-#define MW_RING_INTERVALS      64
-#define MW_RING_INTERVAL_SHIFT 48
-#define MW_RING_SIZE_MAX       ((UINT64_C(1) << MW_RING_INTERVAL_SHIFT) - 1)
-#define MW_RING_UNSAMPLED      0xffffu
 
 /* Flags of a record. */
 #define MW_RING_VM       1u /* of kind VM; neither: HEAP */
@@ -152,13 +140,6 @@ struct mw_ring_slow {
 #define MW_RING_TRUNCATED 1u
 #define MW_RING_BROKEN    2u
 
-/* What a thread does that has waited for room in its ring for all the time that it may. */
-enum mw_ring_overload {
-	MW_RING_OVERLOAD_WAIT,   /* it waits on */
-	MW_RING_OVERLOAD_SAMPLE, /* from here on the window is sampled */
-	MW_RING_OVERLOAD_DROP,   /* it does not record */
-};
-
 /* What the recorder can ask of memwatch. */
 enum mw_ring_ask {
 	MW_RING_ASK_NOTHING,
@@ -207,14 +188,7 @@ struct mw_ring_slot {
 	uint32_t answered;    /* how many asks it has answered */
 	uint32_t next_region; /* which of regions the next answer goes to */
 	uint64_t exec;        /* the thread's: `entries` when it called execve; 0: it came back */
-
-	/* The thread's own again. */
-	int64_t countdown; /* bytes that it may still allocate unsampled; less than 0: the next is sampled */
-	uint64_t random;   /* state of its random numbers; 0: none yet */
-	uint64_t spent;    /* ticks in the recorder while it samples */
-	uint32_t wait_debt, waited_last; /* how much it has waited of late, and when: ticks / MW_RING_WAIT_UNIT */
-	uint32_t interval;               /* number of that which the countdown is drawn of; 0: there is none yet */
-	uint32_t unused;
+	uint64_t unused[5];
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
@@ -223,28 +197,6 @@ _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
 static inline uint32_t mw_ring_slot_first(uint64_t thread_pointer, uint32_t slot_count)
 {
 	return (uint32_t)((thread_pointer >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (slot_count - 1);
-}
-
-#define MW_RING_WAIT_UNIT 1024u
-
-/* Where the filter's byte for a block is, and in which of two buckets of the set the block may be. */
-#define MW_RING_FILTER        (1u << 19) /* 2^n */
-#define MW_RING_FILTER_BLOCK  4          /* 2^n bytes a block at least */
-#define MW_RING_FILTER_FOLD   23
-#define MW_RING_FILTER_STICKY 255u /* there were, or are, so many that it is not known any more */
-#define MW_RING_BUCKET        8u   /* blocks */
-#define MW_RING_BUCKETS       (1u << 14)
-
-static inline uint32_t mw_ring_filter_at(uint64_t block)
-{
-	return (uint32_t)(block >> MW_RING_FILTER_BLOCK ^ block >> MW_RING_FILTER_FOLD) & (MW_RING_FILTER - 1);
-}
-
-static inline uint32_t mw_ring_bucket(uint64_t block, unsigned which)
-{
-	uint64_t hash = (block >> 3) * UINT64_C(0x9e3779b97f4a7c15);
-
-	return (uint32_t)(hash >> (which ? 20 : 42)) & (MW_RING_BUCKETS - 1);
 }
 
 #define MW_RING_MEMOS      16 /* a ring; 2^n */
@@ -398,7 +350,6 @@ struct mw_ring_control {
 	uint32_t known_count; /* 2^n */
 	uint32_t cache_count; /* 2^n */
 	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, cache, dictionary, rings;
-	uint64_t filter, set;
 
 	/* memwatch writes these as it goes. */
 	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */
@@ -417,26 +368,17 @@ struct mw_ring_control {
 	uint64_t learned;                                /* … at that offset */
 	uint64_t slow_allowed; /* so many stacks may take the slow road; where another had to, it ends and is broken */
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
-	uint32_t interval;     /* number of the one that countdowns are drawn of */
-	uint64_t intervals[MW_RING_INTERVALS]; /* bytes, by number; one that is there is not changed */
-	uint32_t overload;                     /* enum mw_ring_overload */
-	uint32_t wait_share;                   /* of its time a thread may wait for room: millionths */
-	uint64_t wait_span;                    /* … over any so many ticks */
-	uint32_t adopted; /* 1: what is recorded from before sampling began is in the set or known to the recorder */
-	uint32_t unused_too;
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
 	uint32_t next_stack;
 	uint32_t loader_changes;
-	uint32_t asks;         /* sum of all slots' asked */
-	uint32_t open;         /* what is missing in slots' `open`: calls that another thread left, or an exception */
-	uint64_t lost_events;  /* of threads that got no slot */
-	uint64_t slow_taken;   /* stacks that have taken the slow road, without those that are compared */
-	uint64_t sampled_from; /* ticks, where an exact window went over to sampling; 0: it has not */
-	uint64_t unseen;       /* frees since then that may be of a block from before, and were not recorded */
-	uint32_t given_up;     /* memwatch was gone, and recording was stopped for it */
-	uint32_t child_count;  /* forked children that were seen: their thread ids as their control blocks say */
+	uint32_t asks;        /* sum of all slots' asked */
+	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
+	uint64_t lost_events; /* of threads that got no slot */
+	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
+	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
+	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];
 	uint64_t exits; /* times that somebody was about to end the process << 32 | thread id as the last one's control
 			 * block says: mw_ring_exit_count(), mw_ring_exit_tid() */

@@ -257,6 +257,14 @@ static size_t auto_hooks(const struct mw_engine *base, pid_t pid, const struct m
 	return choice ? choice->engine->ops->hooks(choice->engine, pid, out) : 0;
 }
 
+static void auto_set_interval(struct mw_engine *base, pid_t pid, uint64_t bytes)
+{
+	const struct choice *choice = find(base, pid);
+
+	if (choice && choice->engine->ops->set_interval)
+		choice->engine->ops->set_interval(choice->engine, pid, bytes);
+}
+
 static const struct mw_engine_stats *auto_stats(const struct mw_engine *base, pid_t pid)
 {
 	const struct choice *choice = find(base, pid);
@@ -322,6 +330,7 @@ static const struct mw_engine_ops auto_ops = {
 	.run = auto_run,
 	.end = auto_end,
 	.settle = auto_settle,
+	.set_interval = auto_set_interval,
 	.detach = auto_detach,
 	.destroy = auto_destroy,
 	.hooks = auto_hooks,

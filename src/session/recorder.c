@@ -396,13 +396,6 @@ static struct mw_error *on_interval(void *context, uint64_t bytes, uint16_t *num
 	return recorder->sink.interval(recorder->sink.context, bytes, number);
 }
 
-static void on_blocks(void *context, void (*take)(void *taker, mw_addr addr), void *taker)
-{
-	const struct mw_recorder *recorder = context;
-
-	recorder->sink.blocks(recorder->sink.context, take, taker);
-}
-
 struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 {
 	return (struct mw_event_sink){
@@ -412,7 +405,6 @@ struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 		.event = on_event,
 		.events = on_events,
 		.knows = on_knows,
-		.blocks = on_blocks,
 		.interval = on_interval,
 	};
 }
@@ -569,6 +561,57 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stat
 	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
 		out->limit_memory = recorder->session->options->max_memory;
 	return true;
+}
+
+#define STOP_SHARE 8 /* what memwatch does at a stop takes as long as what it does with so many records */
+
+static uint64_t cpu_of(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) == 0 ? mw_clock_ns_of(clock) : 0;
+}
+
+/* The figures of one, but for memwatch's own CPU time; gives how much was recorded since the last ones. */
+static uint64_t look_at_cost(struct mw_recorder *recorder)
+{
+	struct mw_engine_stats stats = {0};
+	uint64_t before = recorder->cost.recorded;
+
+	(void)mw_recorder_stats(recorder, &stats);
+	recorder->cost.time_ns = mw_clock_ns();
+	recorder->cost.process_ns = cpu_of(recorder->pid);
+	recorder->cost.spent_ns = stats.spent_ns;
+	recorder->cost.recorded = stats.walks + STOP_SHARE * stats.stops;
+	recorder->recorded = recorder->cost.recorded - before;
+	return recorder->recorded;
+}
+
+void mw_recorders_keep_budget(struct mw_recorder *recorders, size_t count)
+{
+	struct mw_session *session = recorders->session;
+	const struct mw_engine_ops *ops = session->engine->ops;
+	uint64_t own_ns = mw_clock_ns_of(CLOCK_PROCESS_CPUTIME_ID), own = own_ns - session->budget_own_ns, recorded = 0;
+
+	session->budget_own_ns = own_ns;
+	for (size_t i = 0; i < count; i++)
+		recorded += look_at_cost(&recorders[i]);
+	for (size_t i = 0; i < count; i++) {
+		struct mw_budget *budget = &recorders[i].budget;
+		const struct mw_window_info *window = ops->window(session->engine, recorders[i].pid);
+		uint64_t interval = budget->interval;
+
+		if (!window || window->over || !recorders[i].cost.process_ns)
+			continue;
+		if (!interval)
+			*budget = (struct mw_budget){.share = session->options->budget / 1e6,
+						     .interval = session->options->sample_interval};
+		if (recorded)
+			recorders[i].cost.own_ns +=
+				(uint64_t)((double)own * (double)recorders[i].recorded / (double)recorded);
+		if (mw_budget_next(budget, &recorders[i].cost) != interval)
+			ops->set_interval(session->engine, recorders[i].pid, budget->interval);
+	}
 }
 
 static bool has_nameless_code(const struct mw_report *report)

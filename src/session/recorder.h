@@ -11,6 +11,7 @@
 #include "proc/perf_map.h"
 #include "proc/program.h"
 #include "proc/regions.h"
+#include "session/budget.h"
 #include "store/store.h"
 #include "track/track.h"
 #include "view/frames.h"
@@ -75,6 +76,9 @@ struct mw_recorder {
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
 	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
 	uint64_t settle_ns;                  /* how long that was */
+	struct mw_budget budget;             /* where sampling is to keep to one … */
+	struct mw_budget_look cost;          /* … what it costs … */
+	uint64_t recorded;                   /* … and of that since the look before */
 	struct mw_space_ranges late;         /* what was mapped since `noting`, and after the window's end */
 	/* What is around it, as it was last seen. */
 	struct mw_memory_limit limit;
@@ -144,6 +148,9 @@ uint64_t mw_recorder_events(const struct mw_recorder *recorder);
 
 /* The engine's figures, with those of memwatch's own. False: there are none. */
 bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stats *out);
+/* Have all those of a session sample with the intervals that keep to its budget; once every MW_BUDGET_LOOK_NS. Memwatch's
+ * own CPU time is theirs by how much was recorded of each. */
+void mw_recorders_keep_budget(struct mw_recorder *recorders, size_t count);
 /* Make the report on the process, which is number `process` there; after detach, before the engine's destroy. */
 struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_reports *reports,
 				    size_t process) MW_MUST_CHECK;

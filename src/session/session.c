@@ -255,6 +255,13 @@ static const struct mw_window_info *window_of(const struct mw_session *session, 
 	return session->engine->ops->window(session->engine, session->recorders[i].pid);
 }
 
+static bool is_over(const struct mw_session *session, size_t i)
+{
+	const struct mw_window_info *window = window_of(session, i);
+
+	return !window || window->over;
+}
+
 /* What has come since is emitted. Where there is no memory for it now it will be later. */
 static void emit_news(struct mw_session *session, size_t i)
 {
@@ -523,6 +530,28 @@ static struct mw_error *start_all(struct mw_session *session)
 	return session->writer && !session->nameless ? mw_store_publish(session->writer) : NULL;
 }
 
+/* Until the windows' end; with a budget from one look at the figures to the next. */
+static struct mw_error *run_windows(struct mw_session *session, uint64_t deadline)
+{
+	const volatile sig_atomic_t *interrupted = mw_process_setup_interrupted();
+	bool any = true;
+	uint64_t now;
+
+	if (!session->options->budget)
+		return session->engine->ops->run(session->engine, deadline, interrupted);
+	while (any && !*interrupted && ((now = mw_clock_ns()) < deadline || !deadline)) {
+		uint64_t until = now + MW_BUDGET_LOOK_NS;
+
+		mw_recorders_keep_budget(session->recorders, session->count);
+		MW_TRY(session->engine->ops->run(session->engine, !deadline || until < deadline ? until : deadline,
+						 interrupted));
+		any = false;
+		for (size_t i = 0; i < session->count; i++)
+			any |= !is_over(session, i);
+	}
+	return NULL;
+}
+
 /* From the first attach to the end of the window. */
 static struct mw_error *watch(struct mw_session *session)
 {
@@ -543,7 +572,7 @@ static struct mw_error *watch(struct mw_session *session)
 		session->begun(session->context);
 	if (session->options->duration_ns)
 		deadline = mw_clock_ns() + session->options->duration_ns;
-	return session->engine->ops->run(session->engine, deadline, mw_process_setup_interrupted());
+	return run_windows(session, deadline);
 }
 
 /* What could not be taken out at once may be now. Without it there is no error; else nothing is to come before that
@@ -590,13 +619,6 @@ static struct mw_error *check_became(const struct mw_session *session)
 	const struct mw_window_info *window = window_of(session, 0);
 
 	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
-}
-
-static bool is_over(const struct mw_session *session, size_t i)
-{
-	const struct mw_window_info *window = window_of(session, i);
-
-	return !window || window->over;
 }
 
 static bool any_settles(const struct mw_session *session)

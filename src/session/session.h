@@ -36,7 +36,8 @@ struct mw_session {
 	size_t mark_count;
 	struct mw_launch launch;
 	uint64_t cpu_begin_ns,
-		own_cpu_ns; /* memwatch's CPU time: when it began to attach; in all, once it has let go */
+		own_cpu_ns;     /* memwatch's CPU time: when it began to attach; in all, once it has let go */
+	uint64_t budget_own_ns; /* memwatch's CPU time when it was last looked at what it costs */
 	struct mw_progress progress;
 	bool unnamed;              /* names are missing in the report */
 	struct mw_error *detached; /* what went wrong when letting go, to be reported when all else is done */

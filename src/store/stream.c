@@ -311,13 +311,6 @@ static bool knows(void *context, mw_addr addr)
 	return stream->inner->knows(stream->inner->context, addr);
 }
 
-static void blocks(void *context, void (*take)(void *taker, mw_addr addr), void *taker)
-{
-	struct mw_store_stream *stream = context;
-
-	stream->inner->blocks(stream->inner->context, take, taker);
-}
-
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	const struct mw_store_stream *stream = context;
@@ -347,7 +340,6 @@ struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process,
 		.event = take_event,
 		.events = take_events,
 		.knows = inner->knows ? knows : NULL,
-		.blocks = inner->blocks ? blocks : NULL,
 		.interval = inner->interval ? take_interval : NULL,
 	};
 	return NULL;

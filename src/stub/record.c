@@ -22,20 +22,6 @@ _Static_assert(STUB_HOOK_ORIGINAL == offsetof(struct mw_stub_hook, original), ""
 _Static_assert(STUB_CONTROL_RECORDING == offsetof(struct mw_ring_control, recording), "");
 _Static_assert((uint64_t)STUB_MAGIC_HIGH << 32 == (MW_STUB_MAGIC & ~(uint64_t)UINT32_MAX), "");
 _Static_assert(STUB_LAYOUT == MW_STUB_LAYOUT, "");
-_Static_assert(STUB_CALL_FLAGS == offsetof(struct mw_stub_call, flags), "");
-_Static_assert(STUB_CALL_DRAWN == MW_STUB_DRAWN, "");
-_Static_assert(STUB_GUARD_SAMPLING == MW_STUB_GUARD_SAMPLING, "");
-_Static_assert(STUB_CONTEXT_RDFSBASE == offsetof(struct mw_stub_context, rdfsbase), "");
-_Static_assert(STUB_CONTEXT_SLOTS == offsetof(struct mw_stub_context, slots), "");
-_Static_assert(STUB_CONTEXT_SLOTS_END == offsetof(struct mw_stub_context, slots_end), "");
-_Static_assert(STUB_CONTEXT_SLOT_MASK == offsetof(struct mw_stub_context, slot_mask), "");
-_Static_assert(STUB_CONTEXT_FILTER == offsetof(struct mw_stub_context, filter), "");
-_Static_assert(STUB_SLOT_TOP == offsetof(struct mw_ring_slot, top), "");
-_Static_assert(STUB_SLOT_COUNTDOWN == offsetof(struct mw_ring_slot, countdown), "");
-_Static_assert(1 << STUB_SLOT_SHIFT == sizeof(struct mw_ring_slot), "");
-_Static_assert(STUB_FILTER_MASK == MW_RING_FILTER - 1, "");
-_Static_assert(STUB_FILTER_BLOCK == MW_RING_FILTER_BLOCK && STUB_FILTER_FOLD == MW_RING_FILTER_FOLD, "");
-_Static_assert(STUB_INTERVAL_SHIFT == MW_RING_INTERVAL_SHIFT, "");
 _Static_assert(STUB_MAGIC_LOW == (uint32_t)MW_STUB_MAGIC, "");
 
 /* --- blocks that are known ---------------------------------------------------------------------------------------- */
@@ -178,110 +164,11 @@ static STUB_RARE bool free_unknown(struct stub_visit *visit, uint64_t block)
 	return stub_emit(visit, MW_RING_FREE_BLOCK, block, usable(visit, block), stack);
 }
 
-static inline bool resizes(uint8_t role)
-{
-	return role == STUB_ROLE_REALLOC || role == STUB_ROLE_REALLOCARRAY || role == STUB_ROLE_RESIZE;
-}
-
-/* --- in a window that is sampled --- */
-
-/* While a window turns to sampling nobody may know yet that a block was recorded. False: nor will memwatch be told. */
-static STUB_RARE bool may_be_recorded(struct stub_visit *visit)
-{
-	struct mw_ring_control *control = visit->control;
-	const struct mw_ring_slot *slot = visit->slot;
-
-	if (__atomic_load_n(&control->adopted, __ATOMIC_ACQUIRE)) {
-		stub_sampling_settled();
-		return false;
-	}
-	if (slot->reserved - __atomic_load_n(&slot->drained, __ATOMIC_RELAXED) < control->ring_units / 2)
-		return true;
-	__atomic_fetch_add(&control->unseen, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-/* A block goes: has memwatch to be told? `*known`: it was recorded. */
-static bool sampled_gone(struct stub_visit *visit, uint64_t block, bool *known)
-{
-	enum sampled sampled;
-
-	*known = visit->control->sampled_from && stub_known_take(visit->control, block);
-	if (*known)
-		return true;
-	sampled = sampled_take(visit->control, block);
-	*known = sampled == SAMPLED;
-	return sampled != NOT_SAMPLED || (stub_guard() == MW_STUB_GUARD_TURNING && may_be_recorded(visit));
-}
-
-/* What it may free of another block is known by itself. */
-static STUB_RARE unsigned sampled_free(struct stub_visit *visit, uint64_t block)
-{
-	bool known;
-
-	if (sampled_gone(visit, block, &known))
-		stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
-	return MW_STUB_PASS;
-}
-
-/* Before the size is known (strdup) nothing is decided. */
-static bool size_unknown(const struct mw_stub_hook *hook)
-{
-	return hook->argument == MW_STUB_NO_ARG && hook->count == MW_STUB_NO_ARG;
-}
-
-/* Of an allocation that is not recorded, no other that it may make is either. */
-static STUB_RARE unsigned sampled_enter(struct stub_visit *visit)
-{
-	const struct mw_stub_hook *hook = visit->hook;
-	struct mw_stub_call *call = visit->call;
-	uint32_t interval = MW_RING_UNSAMPLED;
-	bool open = size_unknown(hook), known = false, moves;
-
-	if (!open && !visit->control->settling)
-		(void)stub_sample(visit, call->size, visit->drawn, &interval);
-	moves = resizes(hook->role) && call->pointer && sampled_gone(visit, call->pointer, &known);
-	if (interval == MW_RING_UNSAMPLED && !moves && !open) {
-		call->flags |= MW_STUB_SILENT;
-		return hook->flags & MW_STUB_LEAF ? MW_STUB_PASS : MW_STUB_WRAP;
-	}
-	if (!open)
-		call->flags |= MW_STUB_CHOSEN;
-	call->extra = interval;
-	call->stack = stub_stack(visit, 0);
-	if (moves && stub_emit(visit, MW_RING_REALLOC_BEGIN, call->pointer, UINT64_MAX, call->stack))
-		call->flags |= MW_STUB_BEGUN | (known ? MW_STUB_KNOWN : 0);
-	return MW_STUB_WRAP;
-}
-
-static STUB_RARE void sampled_allocated(struct stub_visit *visit, uint32_t type, uint64_t block, uint64_t size)
-{
-	struct mw_stub_call *call = visit->call;
-	uint32_t interval = (uint32_t)call->extra;
-
-	visit->sampling = true;
-	if (!(call->flags & MW_STUB_CHOSEN)) {
-		interval = MW_RING_UNSAMPLED;
-		(void)stub_sample(visit, size, false, &interval);
-	}
-	size |= (uint64_t)interval << MW_RING_INTERVAL_SHIFT;
-	if (interval == MW_RING_UNSAMPLED) {
-		if (type == MW_RING_REALLOC_END)
-			stub_emit_after(visit, type, block, size, MW_RING_STACK_NONE);
-	} else if (stub_emit_after(visit, type, block, size, call->stack)) {
-		sampled_add(visit->control, block);
-	}
-}
-
-/* --- */
-
 static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 {
 	uint64_t block = stub_argument(visit, visit->hook->pointer);
 
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
-	if (unlikely(visit->sampling))
-		return sampled_free(visit, block);
 	/* Blocks that are not known may be of the window as well, as not all are kept: memwatch finds out. */
 	if (unlikely(visit->control->settling)) {
 		(void)stub_known_take(visit->control, block);
@@ -296,6 +183,11 @@ static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 	else if (inside == STUB_OUTSIDE || inside == STUB_INSIDE_VM)
 		free_unknown(visit, block);
 	return inside == STUB_INSIDE_FREE || inside == STUB_INSIDE_HEAP ? MW_STUB_PASS : MW_STUB_WRAP;
+}
+
+static inline bool resizes(uint8_t role)
+{
+	return role == STUB_ROLE_REALLOC || role == STUB_ROLE_REALLOCARRAY || role == STUB_ROLE_RESIZE;
 }
 
 static void begin_realloc(struct stub_visit *visit)
@@ -322,8 +214,6 @@ static unsigned heap_enter(struct stub_visit *visit, enum stub_inside inside)
 	call->flags = MW_STUB_HEAP;
 	call->size = wanted_size(visit);
 	call->pointer = hook->pointer == MW_STUB_NO_ARG ? 0 : stub_argument(visit, hook->pointer);
-	if (unlikely(visit->sampling))
-		return sampled_enter(visit);
 	call->stack = stub_stack(visit, 0);
 	if (resizes(hook->role) && call->pointer)
 		begin_realloc(visit);
@@ -332,14 +222,8 @@ static unsigned heap_enter(struct stub_visit *visit, enum stub_inside inside)
 
 static inline void allocated(struct stub_visit *visit, uint32_t type, uint64_t block, uint64_t size)
 {
-	if (unlikely(size > MW_RING_SIZE_MAX))
-		size = MW_RING_SIZE_MAX;
-	if (likely(!stub_sampling()) && likely(stub_emit_after(visit, type, block, size, visit->call->stack))) {
-		if (likely(block))
-			stub_known_add(visit->control, block);
-	} else if (stub_sampling()) {
-		sampled_allocated(visit, type, block, size);
-	}
+	if (likely(stub_emit_after(visit, type, block, size, visit->call->stack)) && likely(block))
+		stub_known_add(visit->control, block);
 }
 
 /* It failed: the block is what it was. */
@@ -347,12 +231,7 @@ static void failed(struct stub_visit *visit)
 {
 	const struct mw_stub_call *call = visit->call;
 
-	if (!stub_emit(visit, MW_RING_REALLOC_FAIL, call->pointer, 0, MW_RING_STACK_NONE) ||
-	    !(call->flags & MW_STUB_KNOWN))
-		return;
-	if (stub_sampling())
-		sampled_add(visit->control, call->pointer);
-	else
+	if (stub_emit(visit, MW_RING_REALLOC_FAIL, call->pointer, 0, MW_RING_STACK_NONE) && call->flags & MW_STUB_KNOWN)
 		stub_known_add(visit->control, call->pointer);
 }
 
@@ -376,15 +255,13 @@ static void leave_realloc(struct stub_visit *visit, uint64_t result)
 static void leave_resize(struct stub_visit *visit, uint64_t result)
 {
 	const struct mw_stub_call *call = visit->call;
-	bool begun = call->flags & MW_STUB_BEGUN;
 
-	if (result == call->pointer || (result >= call->size && result != 0)) {
-		/* While a window is sampled the block may not have been recorded until now. */
-		if (begun || call->flags & MW_STUB_CHOSEN)
-			allocated(visit, begun ? MW_RING_REALLOC_END : MW_RING_ALLOC, call->pointer, call->size);
-	} else if (begun) {
+	if (!(call->flags & MW_STUB_BEGUN))
+		return;
+	if (result == call->pointer || (result >= call->size && result != 0))
+		allocated(visit, MW_RING_REALLOC_END, call->pointer, call->size);
+	else
 		failed(visit);
-	}
 }
 
 /* A copy of a string whose length no argument tells (strdup and its like): what was asked for is what was copied. */
@@ -404,7 +281,7 @@ static inline void leave_malloc(struct stub_visit *visit, uint64_t result)
 
 	if (!result)
 		return;
-	if (unlikely(size_unknown(visit->hook)))
+	if (unlikely(visit->hook->argument == MW_STUB_NO_ARG && visit->hook->count == MW_STUB_NO_ARG))
 		size = string_size(result);
 	allocated(visit, MW_RING_ALLOC, result, size);
 }
@@ -512,11 +389,10 @@ static unsigned vm_enter(struct stub_visit *visit, enum stub_inside inside)
 	/* sbrk calls brk, mmap64 may call mmap: counted at the outermost. */
 	if (inside == STUB_INSIDE_VM)
 		return MW_STUB_PASS;
-	call->flags = inside != STUB_OUTSIDE ||
-				      stub_in_ranges(context->allocators, context->allocator_count, visit->ret) ||
-				      (visit->sampling && stub_in_allocator(visit))
-			      ? MW_RING_INTERNAL
-			      : MW_RING_VM;
+	call->flags =
+		inside != STUB_OUTSIDE || stub_in_ranges(context->allocators, context->allocator_count, visit->ret)
+			? MW_RING_INTERNAL
+			: MW_RING_VM;
 	call->pointer = stub_argument(visit, 0);
 	call->size = round_to_pages(stub_argument(visit, 1));
 	call->extra = round_to_pages(stub_argument(visit, 2));
@@ -674,7 +550,6 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 {
 	const struct mw_stub_context *context = stub_context();
 	struct stub_visit visit;
-	uint64_t begun;
 	unsigned answer;
 
 	/* The number is the trampoline's, which nobody writes. */
@@ -700,10 +575,6 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 	visit.call = call;
 	visit.ret = stub_read((uint64_t)(uintptr_t)call + MW_STUB_CALL_SIZE);
 	visit.high = 0;
-	visit.urgent = false;
-	visit.sampling = stub_sampling();
-	visit.drawn = call->flags & MW_STUB_DRAWN;
-	begun = visit.sampling ? cpu_ticks() : 0;
 	if (visit.hook->role == STUB_ROLE_FREE && !stub_argument(&visit, visit.hook->pointer))
 		return MW_STUB_PASS;
 	if (unlikely(__atomic_load_n(&visit.control->settling, __ATOMIC_RELAXED)) && is_quiet(&visit))
@@ -725,8 +596,6 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 		/* From an execve that a vfork child has called none comes back. */
 		visit.stays = visit.hook->role != MW_STUB_EXEC;
 	}
-	if (unlikely(visit.sampling))
-		cpu_add(&visit.slot->spent, cpu_ticks() - begun);
 	stub_visit_end(&visit);
 	return answer;
 }
@@ -736,7 +605,8 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	const struct mw_stub_context *context = stub_context();
 	struct mw_ring_slot *slot = (struct mw_ring_slot *)(uintptr_t)call->slot;
 	struct stub_visit visit;
-	uint64_t cookie = call->cookie, begun;
+
+	uint64_t cookie = call->cookie;
 
 	/* No call of ours stands here any more. */
 	call->cookie = 0;
@@ -754,10 +624,6 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	visit.hook = &context->hooks[call->hook];
 	visit.ret = 0;
 	visit.high = 0;
-	visit.urgent = false;
-	visit.sampling = stub_sampling();
-	visit.drawn = false;
-	begun = visit.sampling ? cpu_ticks() : 0;
 	if (unlikely(!stub_visit_resume(&visit, slot)))
 		return;
 	__atomic_store_n(&slot->top, call->prev, __ATOMIC_RELEASE);
@@ -770,8 +636,6 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 		else
 			vm_leave(&visit, result);
 	}
-	if (unlikely(visit.sampling))
-		cpu_add(&visit.slot->spent, cpu_ticks() - begun);
 	stub_visit_end(&visit);
 }
 
@@ -785,11 +649,13 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
  */
 int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, void *context)
 {
+	uint32_t guard = stub_guard();
+
 	(void)version;
 	(void)class;
 	(void)exception;
 	(void)context;
-	if (actions & CLEANUP_PHASE && (stub_on() || stub_guard() == MW_STUB_GUARD_ENDING)) {
+	if (actions & CLEANUP_PHASE && (guard == MW_STUB_GUARD_ON || guard == MW_STUB_GUARD_ENDING)) {
 		struct mw_ring_control *control = stub_control();
 		struct mw_ring_slot *slot = stub_slot_known(control);
 

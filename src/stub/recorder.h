@@ -7,7 +7,6 @@
  *   record.c   enter and leave: what a call is, whether it counts, and what functions do, told as records
  *   visit.c    a thread comes into the recorder and goes: its slot and ring, the records in that, which memory of its
  *              stack may be read, and what a signal may have left behind
- *   sample.c   sampled windows: which allocations are recorded, which of their blocks live
  *   stack.c    walking the stack by rows: calls of hooked functions inside each other, the stack of a call as an id
  *
  * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
@@ -16,7 +15,6 @@
 #ifndef MW_STUB_RECORDER_H
 #define MW_STUB_RECORDER_H
 
-#include "stub/sampled_set.h"
 #include "stub/stub.h"
 
 #include <stdbool.h>
@@ -71,9 +69,6 @@ struct stub_visit {
 	uint32_t inside;
 	bool unreserved; /* it had said what is pending, and not reserved it yet */
 	bool stays;      /* the call will come back: it stays counted in slot->open */
-	bool sampling;   /* the window is sampled, as it was when the visit began */
-	bool drawn;      /* the countdown was lowered for the call, and is below zero */
-	bool urgent;     /* what is recorded ends a block: it is not to be lost */
 };
 
 static inline const struct mw_stub_context *stub_context(void)
@@ -88,14 +83,7 @@ static inline uint32_t stub_guard(void)
 
 static inline bool stub_on(void)
 {
-	uint32_t guard = stub_guard();
-
-	return likely(guard == MW_STUB_GUARD_ON) || guard >= MW_STUB_GUARD_SAMPLING;
-}
-
-static inline bool stub_sampling(void)
-{
-	return stub_guard() >= MW_STUB_GUARD_SAMPLING;
+	return stub_guard() == MW_STUB_GUARD_ON;
 }
 
 static inline struct mw_ring_control *stub_control(void)
@@ -148,9 +136,6 @@ STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
 STUB_API bool stub_allocates_exception(struct stub_visit *visit);
 
-/* Is one of the frames that call it an allocator's, whose calls are not known as they may not have been recorded? */
-STUB_API bool stub_in_allocator(struct stub_visit *visit);
-
 /* visit.c: a moment passes, of a wait that has begun at `start` (cpu_ticks). False: not to be waited any longer. */
 STUB_API bool stub_wait_on(struct mw_ring_control *control, uint64_t start);
 
@@ -167,14 +152,6 @@ STUB_API void stub_void(struct stub_visit *visit, uint64_t number, uint32_t unit
 STUB_API bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
 /* … of what has been done already: its time is not before what was read until now. */
 STUB_API bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
-
-/* sample.c: is an allocation to be recorded? `drawn`: the countdown was lowered for it already. `*interval` is then the
- * number of the interval by which that was decided. */
-STUB_API bool stub_sample(struct stub_visit *visit, uint64_t size, bool drawn, uint32_t *interval);
-/* From here on the window is sampled; memwatch finds out (mw_ring_control.sampled_from), … */
-STUB_API void stub_sampling_begin(struct mw_ring_control *control);
-/* … and has put what was recorded before where it is looked for (mw_ring_control.adopted). */
-STUB_API void stub_sampling_settled(void);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);

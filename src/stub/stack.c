@@ -243,7 +243,6 @@ static enum stub_step frame_cross(struct stub_visit *visit, struct stub_frame *f
 #define SEARCH_FRAMES    256
 #define CHAIN_CALLS      64
 #define EXCEPTION_FRAMES 3    /* the runtime's function calls the allocator itself, or by way of a helper */
-#define ALLOCATOR_FRAMES 32   /* from an allocator's function to the mmap that it makes */
 #define OVERWRITTEN      1024 /* the stack below a call may hold what the recorder has put there since */
 
 static struct mw_stub_call *call_at(uint64_t addr)
@@ -351,25 +350,6 @@ STUB_RARE enum stub_inside stub_nest(struct stub_visit *visit)
 		return STUB_OUTSIDE;
 	}
 	return drop_dead(visit) ? search(visit) : STUB_OUTSIDE;
-}
-
-STUB_RARE bool stub_in_allocator(struct stub_visit *visit)
-{
-	const struct mw_stub_context *context = stub_context();
-	struct stub_frame frame;
-
-	if (!visit->high)
-		visit->high = stub_region(visit, (uint64_t)(uintptr_t)visit->call);
-	if (!visit->high)
-		return false;
-	frame_first(visit, &frame);
-	for (unsigned i = 0; i < ALLOCATOR_FRAMES; i++) {
-		if (stub_in_ranges(context->leaves, context->leaf_count, frame.pc))
-			return true;
-		if (frame_step(&frame, stub_row(visit->control, frame.pc)) != STUB_CALLER)
-			return false;
-	}
-	return false;
 }
 
 STUB_RARE bool stub_allocates_exception(struct stub_visit *visit)

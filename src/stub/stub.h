@@ -22,7 +22,7 @@
 #define MW_STUB_MAX_HOOKS 512
 #define MW_STUB_RANGES    8
 #define MW_STUB_MAGIC     UINT64_C(0x6275747368637461)
-#define MW_STUB_LAYOUT    3u /* of the header and the context: another number is another memwatch's */
+#define MW_STUB_LAYOUT    2u /* of the header and the context: another number is another memwatch's */
 #define MW_STUB_CALL_SIZE 72
 
 /* A hooked call that has not returned: on the target's stack, right below its return address. */
@@ -44,8 +44,6 @@ _Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembl
 #define MW_STUB_HEAP   0x400u  /* of a heap function */
 #define MW_STUB_FREE   0x800u  /* of one that frees */
 #define MW_STUB_KNOWN  0x1000u /* the block was known to be allocated in the window */
-#define MW_STUB_DRAWN  0x2000u /* at the entry: the countdown has been taken below zero for this call */
-#define MW_STUB_CHOSEN 0x4000u /* it was decided whether the block is recorded: `extra` is its interval */
 
 /* What a hooked function does: as enum mw_role (memwatch/engine.h, which freestanding code can't have; a test compares
  * them), and what follows. */
@@ -75,7 +73,6 @@ enum stub_role {
 #define MW_STUB_IS_HEAP   1u /* kind heap, else vm */
 #define MW_STUB_UNTRACKED 2u /* hooked to tell what is called from inside only */
 #define MW_STUB_GLIBC     4u /* blocks have glibc's chunk headers; internal callers are looked for */
-#define MW_STUB_LEAF      8u /* calls no other hooked function */
 
 struct mw_stub_hook {
 	uint64_t original;   /* the relocated displaced instructions */
@@ -97,27 +94,20 @@ struct mw_stub_range {
 #define MW_STUB_GUARD_ON     1u
 #define MW_STUB_GUARD_CHILD  2u /* a forked child that has said so */
 #define MW_STUB_GUARD_ENDING 3u /* nothing is recorded any more; calls that come back are counted out */
-/* As ON, of a window that is sampled: … */
-#define MW_STUB_GUARD_SAMPLING 4u
-#define MW_STUB_GUARD_TURNING  5u /* … since a moment ago: what was recorded before may not be in the set yet */
 
 /* Filled in by memwatch; read-only in the target. */
 struct mw_stub_context {
 	uint64_t guard;  /* address of the guard's word */
 	uint64_t shared; /* address of the shared memory */
 	uint64_t cookie;
-	uint32_t tid_offset;               /* of the thread id from the thread pointer */
-	uint32_t rdfsbase;                 /* 1: the instruction may be used, else the word at %fs:0 */
-	uint64_t slots, slots_end, filter; /* addresses in the shared memory */
-	uint32_t slot_mask, unused_mask;
+	uint32_t tid_offset;      /* of the thread id from the thread pointer */
+	uint32_t rdfsbase;        /* 1: the instruction may be used, else the word at %fs:0 */
 	uint64_t allocator_count; /* code of libraries that do nothing but allocate: their vm calls are internal */
 	struct mw_stub_range allocators[MW_STUB_RANGES];
 	uint64_t internal_count; /* code of glibc that frees what the program has freed already */
 	struct mw_stub_range internal[MW_STUB_RANGES];
 	uint64_t exception_count; /* code that allocates exceptions */
 	struct mw_stub_range exceptions[MW_STUB_RANGES];
-	uint64_t leaf_count; /* code of allocators around the functions whose calls a sampled window does not follow */
-	struct mw_stub_range leaves[MW_STUB_RANGES];
 	uint64_t readable_count; /* writable private mappings at attach, sorted: where headers of blocks may be read */
 	uint64_t readable;       /* address of struct mw_stub_range of them, read-only, in the code's mapping; 0 none */
 	uint32_t hook_count;
@@ -130,10 +120,7 @@ struct mw_stub_header {
 	uint64_t magic;
 	uint32_t size; /* of the image, context included */
 	uint32_t context;
-	uint32_t enter; /* entry for hooked functions */
-	/* … for those that call no other and have the block's size in argument 0, in 1, or as the product of both; and
-	 * for those that free the block in argument 0. */
-	uint32_t enter_size0, enter_size1, enter_product, enter_free;
+	uint32_t enter;    /* entry for hooked functions */
 	uint32_t returned; /* where wrapped functions return to */
 	uint32_t find_fde; /* entry for _Unwind_Find_FDE */
 	uint32_t fde;      /* frame description of the call at `returned` */

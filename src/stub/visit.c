@@ -36,43 +36,7 @@ bool stub_wait_on(struct mw_ring_control *control, uint64_t start)
 
 #define AHEAD 16 /* units: memwatch has read them in the last lap, so they are in another CPU's cache */
 
-/* In an exact window that may go over to sampling, a part of the ring is kept for what ends blocks: by then there is no
- * time left to wait for room, and a free that is not recorded is a false leak. */
-static uint32_t kept_back(const struct mw_ring_control *control, bool urgent)
-{
-	return !urgent && control->overload == MW_RING_OVERLOAD_SAMPLE ? control->ring_units / 4 : 0;
-}
-
-/*
- * May the thread wait some more? It has a debt of what it has waited, which goes down at half of the rate at which it may
- * wait, and may be half of that of a whole span: so it waits for no more than its share of any span.
- */
-static bool may_wait(const struct mw_ring_control *control, struct mw_ring_slot *slot)
-{
-	uint64_t half = control->wait_span / MW_RING_WAIT_UNIT * control->wait_share / 2000000;
-	uint32_t now = (uint32_t)(cpu_ticks() / MW_RING_WAIT_UNIT), since = now - slot->waited_last;
-	uint64_t back = (uint64_t)since * control->wait_share / 2000000;
-
-	if (control->overload == MW_RING_OVERLOAD_WAIT)
-		return true;
-	slot->wait_debt = back < slot->wait_debt ? slot->wait_debt - (uint32_t)back : 0;
-	slot->waited_last = now;
-	return slot->wait_debt < half;
-}
-
-/* It has waited until now, from `start` on. */
-static bool wait_some(struct stub_visit *visit, uint64_t start)
-{
-	struct mw_ring_slot *slot = visit->slot;
-	uint32_t before = slot->waited_last;
-	bool goes_on = stub_wait_on(visit->control, start);
-
-	(void)may_wait(visit->control, slot);
-	slot->wait_debt += slot->waited_last - before;
-	return goes_on;
-}
-
-/* See that `units` more fit the ring, waiting for memwatch to read for as long as may be. */
+/* See that `end` units fit the ring, waiting for memwatch to read. */
 static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool reserved, uint64_t number)
 {
 	struct mw_ring_control *control = visit->control;
@@ -86,24 +50,15 @@ static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool r
 		uint64_t drained = __atomic_load_n(&slot->drained, __ATOMIC_ACQUIRE);
 
 		/* memwatch has not read what was never there. */
-		if (drained <= slot->reserved) {
-			uint64_t all = drained + control->ring_units;
-
-			slot->limit = all - kept_back(control, false);
-			room = (reserved ? number : slot->reserved) + units <=
-			       (reserved ? all : all - kept_back(control, visit->urgent));
-		}
+		if (drained <= slot->reserved)
+			slot->limit = drained + control->ring_units;
+		room = (reserved ? number : slot->reserved) + units <= slot->limit;
 		if (room)
 			break;
-		if (!reserved && !may_wait(control, slot)) {
-			if (control->overload == MW_RING_OVERLOAD_SAMPLE)
-				stub_sampling_begin(control);
-			break;
-		}
 		if (!waits)
 			start = cpu_ticks();
 		waits = true;
-		if (!wait_some(visit, start))
+		if (!stub_wait_on(control, start))
 			break;
 	}
 	if (waits)
@@ -117,8 +72,8 @@ bool stub_reserve(struct stub_visit *visit, uint32_t units, uint64_t *number)
 	uint64_t n = slot->reserved;
 
 	if (unlikely(n + units > slot->limit) && !make_room(visit, units, false, 0)) {
-		/* When recording is over, nothing is missed; nor when it turned to sampling. */
-		slot->lost_events += stub_on() && (visit->urgent || visit->sampling || !stub_sampling());
+		/* When recording is over, nothing is missed. */
+		slot->lost_events += stub_on();
 		return false;
 	}
 	/* Said before it is so: a signal may strike right behind it, and its handler jump away. */
@@ -170,7 +125,6 @@ static inline bool emit_now(struct stub_visit *visit, uint32_t type, uint64_t ad
 	struct mw_ring_record *record;
 	uint64_t number;
 
-	visit->urgent = type != MW_RING_ALLOC;
 	if (unlikely(!stub_reserve(visit, 1, &number)))
 		return false;
 	record = stub_unit(visit, number);

@@ -312,27 +312,6 @@ static bool knows(void *context, mw_addr addr)
 	return mw_block_table_find(&track->heap, addr, &block) && !(block.thread & MW_THREAD_SETTLED);
 }
 
-struct taker {
-	void (*take)(void *taker, mw_addr addr);
-	void *taker;
-};
-
-static bool take_block(const void *context, const struct mw_block *block)
-{
-	const struct taker *taker = context;
-
-	if (!(block->thread & MW_THREAD_SETTLED))
-		taker->take(taker->taker, block->addr);
-	return true;
-}
-
-static void blocks(void *context, void (*take)(void *taker, mw_addr addr), void *taker)
-{
-	const struct mw_track *track = context;
-
-	(void)mw_block_table_each(&track->heap, take_block, &(struct taker){take, taker});
-}
-
 static int kind_of(const struct mw_event *event)
 {
 	return event->type < MW_EVENT_MAP ? MW_KIND_HEAP : (int)event->kind;
@@ -452,7 +431,6 @@ struct mw_event_sink mw_track_sink(struct mw_track *track)
 		.event = take_event,
 		.events = take_events,
 		.knows = knows,
-		.blocks = blocks,
 		.interval = take_interval,
 	};
 }

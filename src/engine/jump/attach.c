@@ -162,7 +162,6 @@ static struct mw_error *take_modules(struct jump_process *process)
 	MW_TRY(jump_plan(process, tid));
 	note_refused(process, before);
 	process->drain->hooks = (uint32_t)process->survey.hooks.count;
-	jump_sampling_prepare(process);
 	return anything_to_plant(process) ? stop_and_plant(process, &maps) : NULL;
 }
 
@@ -323,7 +322,6 @@ static struct mw_error *install_data(struct jump_process *process)
 	control->compare = process->engine->options.compare;
 	MW_TRY(jump_drain_create(&process->recorder.shared, &process->clock, &process->sink, &help, &process->drain));
 	process->drain->hooks = (uint32_t)process->survey.hooks.count;
-	jump_sampling_prepare(process);
 	MW_TRY(mw_maps_read(mw_live_thread(process->pid), &maps));
 	return jump_rows_publish(process, &maps, false);
 }
@@ -345,8 +343,7 @@ static struct mw_error *install_jumps(struct jump_process *process)
 	jump_clock_start(&process->clock);
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	__atomic_store_n(&control->recording, 1, __ATOMIC_RELEASE);
-	MW_TRY(jump_guard_set(process, mw_live_thread(process->pid),
-			      process->drain->sampling.on ? MW_STUB_GUARD_SAMPLING : MW_STUB_GUARD_ON));
+	MW_TRY(jump_guard_set(process, mw_live_thread(process->pid), MW_STUB_GUARD_ON));
 	process->windowed = true;
 	return NULL;
 }

@@ -106,7 +106,6 @@ static void count_slot(const struct jump_drain *drain, struct jump_drain_stats *
 	add(&stats->lost_stacks, __atomic_load_n(&slot->lost_stacks, __ATOMIC_RELAXED));
 	add(&stats->walks, __atomic_load_n(&slot->walks, __ATOMIC_RELAXED));
 	add(&stats->slow_walks, __atomic_load_n(&slot->slow_walks, __ATOMIC_RELAXED));
-	add(&stats->spent, __atomic_load_n(&slot->spent, __ATOMIC_RELAXED));
 	/* No thread has waited for longer than there was something to wait for. */
 	add(&stats->waited, waited < window ? waited : window);
 }
@@ -190,7 +189,6 @@ const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain)
 	add(&sum->walks, drain->retired.walks);
 	add(&sum->slow_walks, drain->retired.slow_walks);
 	add(&sum->waited, drain->retired.waited);
-	add(&sum->spent, drain->retired.spent);
 	add(&sum->lost_events, __atomic_load_n(&jump_control(drain->shared)->lost_events, __ATOMIC_RELAXED));
 	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++)
 		if (!vacant(jump_slot(drain->shared, i)))
@@ -369,8 +367,6 @@ static struct mw_error *gather(struct jump_drain *drain)
 	drain->fullest = 0;
 	for (uint32_t i = 0; i < drain->active_count; i++)
 		look(drain, drain->active[i]);
-	/* Who has recorded in a sampled window has seen it be one before it reserved. */
-	drain->sampling.on |= __atomic_load_n(&jump_control(drain->shared)->sampled_from, __ATOMIC_ACQUIRE) != 0;
 	for (uint32_t i = 0; i < drain->active_count; i++) {
 		struct jump_reader *reader = drain->active[i];
 		enum jump_run state;
@@ -439,30 +435,12 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 	err = gather(drain);
 	if (!err)
 		err = merge(drain);
-	if (drain->budget > 0)
-		drain->sampling.reported = drain->limit;
 	for (uint32_t i = 0; i < drain->active_count; i++)
 		jump_reader_publish(drain->active[i]);
 	if (!err)
 		err = jump_drain_flush(drain);
 	*events = (size_t)(drain->stats.events - before);
 	return err;
-}
-
-struct mw_error *jump_drain_forget(struct jump_drain *drain, mw_addr block)
-{
-	struct mw_event event = {.time_ns = drain->emitted_ns,
-				 .addr = block,
-				 .size = MW_SIZE_UNKNOWN,
-				 .stack = MW_STACK_NONE,
-				 .thread = JUMP_NO_THREAD,
-				 .type = MW_EVENT_FREE,
-				 .kind = MW_KIND_HEAP};
-
-	for (uint32_t i = 0; i < drain->active_count && event.thread == JUMP_NO_THREAD; i++)
-		event.thread = drain->active[i]->thread;
-	drain->stats.lost_events++;
-	return event.thread == JUMP_NO_THREAD ? NULL : drain->sink.event(drain->sink.context, &event);
 }
 
 struct mw_error *jump_drain_finish(struct jump_drain *drain)

@@ -67,10 +67,9 @@ void jump_clock_take(struct jump_clock *clock, uint64_t tick, uint64_t ns);
 
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
-	uint64_t slots, queue, scratch, memos, stacks, known, filter, set, cache, dictionary, learned,
-		rings;                /* offsets */
-	uint64_t dictionary_capacity; /* rows */
-	uint64_t rows, rows_end;      /* space for rows and indices */
+	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, learned, rings; /* offsets */
+	uint64_t dictionary_capacity;                                                            /* rows */
+	uint64_t rows, rows_end; /* space for rows and indices */
 	uint64_t size;
 };
 
@@ -128,8 +127,6 @@ struct jump_drain_help {
 	/* Give `count` rings from number `first` on their memory, before they are offered; false: they can't have it
 	 * now. Rings come in order, each once. NULL: all have it. */
 	bool (*fill)(void *context, uint32_t first, uint32_t count);
-	/* A block that was recorded before the window went over to sampling. */
-	void (*adopt)(void *context, mw_addr block);
 };
 
 /* Counts that the target keeps are reported up to this, which is what a double, and so JSON, can hold exactly. */
@@ -141,7 +138,6 @@ struct jump_drain_stats {
 	uint64_t bad_records;              /* that made no sense: counted as lost */
 	uint64_t walks, slow_walks;        /* stacks captured; by the slow road */
 	uint64_t waited;                   /* ticks that threads waited for room */
-	uint64_t spent;                    /* ticks that they were in the recorder, while it samples */
 	uint64_t broken_stacks;
 	uint64_t overtaken;           /* times that a thread was not waited for: order was not kept */
 	uint64_t compared, differing; /* stacks captured in both ways; those that were not the same */
@@ -179,7 +175,6 @@ struct jump_open_call {
 	uint64_t addr, size;
 	uint8_t begin; /* enum mw_event_type */
 	uint8_t kind;
-	bool unknown; /* a block that the sink does not have, of a sampled window: the BEGIN was not reported */
 };
 
 /* A stack by rows that its walk is to be compared with. */
@@ -222,18 +217,6 @@ struct jump_stacks {
 	uint64_t seen, chunk_count;
 };
 
-/* Intervals by which blocks are sampled (sampling.c). */
-struct jump_sampling {
-	uint32_t count;                      /* of the following, 0 being that all are recorded */
-	uint64_t bytes[MW_RING_INTERVALS];   /* by the recorder's number */
-	uint16_t numbers[MW_RING_INTERVALS]; /* the sink's; 0: not asked for yet */
-	bool on;                             /* the window is sampled, or is so by now */
-	bool adopts;       /* … by now: what was recorded before is put into the recorder's set as it is read */
-	bool settled;      /* … and that is over */
-	uint64_t noticed;  /* ticks, when that was */
-	uint64_t reported; /* ticks: all that was recorded until then has been reported */
-};
-
 struct jump_drain {
 	const struct jump_shared *shared;
 	struct jump_clock *clock;
@@ -272,7 +255,6 @@ struct jump_drain {
 	uint32_t batched;
 	struct mw_event batch[JUMP_BATCH];
 
-	struct jump_sampling sampling;
 	struct jump_stacks stacks;
 	uint8_t *payload; /* of the record at hand: as much as a ring holds */
 	struct mw_raw_frame *frames;
@@ -337,9 +319,6 @@ static inline void jump_reader_publish(struct jump_reader *reader)
 	__atomic_store_n(&reader->slot->drained, reader->read, __ATOMIC_RELEASE);
 	reader->published = reader->read;
 }
-
-/* A block that the sink has is reported as freed: nobody knows whether it lives. It counts as a lost event. */
-struct mw_error *jump_drain_forget(struct jump_drain *drain, mw_addr block) MW_MUST_CHECK;
 
 /* records.c */
 struct mw_error *jump_drain_flush(struct jump_drain *drain) MW_MUST_CHECK;

@@ -41,6 +41,8 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 {
 	struct jump_engine *engine;
 
+	if (options->sample_interval || options->overload != MW_OVERLOAD_WAIT)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "engine jump does not sample yet");
 	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return mw_error_nomem();
@@ -357,7 +359,6 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	jump_answer(process);
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
-	MW_TRY(jump_sampling_serve(process));
 	jump_learn_some(process);
 	allow_slow(process);
 	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
@@ -614,14 +615,6 @@ static const char *jump_difference(const struct mw_engine *base, pid_t pid, size
 	return drain && index < drain->difference_count ? drain->differences[index] : NULL;
 }
 
-static void jump_set_interval(struct mw_engine *base, pid_t pid, uint64_t bytes)
-{
-	struct jump_process *process = find_process(base, pid);
-
-	if (process && !process->ended && process->recorder.shared.base)
-		jump_sampling_set(process, bytes);
-}
-
 const struct mw_engine_ops mw_engine_jump = {
 	.name = "jump",
 	.create = jump_create,
@@ -630,7 +623,6 @@ const struct mw_engine_ops mw_engine_jump = {
 	.run = jump_run,
 	.end = jump_end,
 	.settle = jump_settle,
-	.set_interval = jump_set_interval,
 	.detach = jump_detach,
 	.destroy = jump_destroy,
 	.hooks = jump_hook_infos,

@@ -438,6 +438,5 @@ struct jump_drain_help jump_help(struct jump_process *process)
 					.walk = help_walk,
 					.check = help_check,
 					.thread_lives = help_thread_lives,
-					.fill = jump_memory_fill_rings,
-					.adopt = jump_sampling_adopt};
+					.fill = jump_memory_fill_rings};
 }

@@ -268,28 +268,16 @@ static inline const struct jump_trampolines *jump_trampolines_at(const struct ju
 	return NULL;
 }
 
-/* sampling.c: what a hooked function calls no other of. */
-bool jump_is_leaf(const struct jump_process *process, const struct jump_patch *patch);
-/* Where in the image a patch's trampoline leads to. */
-uint32_t jump_entry_of(const struct jump_process *process, const struct jump_patch *patch);
-/* Before the process's window begins: by the engine's options. */
-void jump_sampling_prepare(struct jump_process *process);
-/* From now on blocks are sampled by an interval of so many bytes. */
-void jump_sampling_set(struct jump_process *process, uint64_t bytes);
-/* Since the window's start, in ns, where it has gone over to sampling by itself; else 0. */
-uint64_t jump_sampling_from(struct jump_process *process);
-/* Every round: has the window gone over to sampling? */
-struct mw_error *jump_sampling_serve(struct jump_process *process) MW_MUST_CHECK;
-/* Of jump_drain_help; `context` is the process. */
-void jump_sampling_adopt(void *context, mw_addr block);
-
 /* How a patch's trampoline calls the recorder, whose image is there or has its place. */
 static inline struct mw_trampoline_frame jump_frame_of(const struct jump_process *process,
 						       const struct jump_patch *patch)
 {
-	return (struct mw_trampoline_frame){.entry = process->recorder.image + jump_entry_of(process, patch),
-					    .hook = patch->number,
-					    .frame_size = MW_STUB_CALL_SIZE};
+	const struct mw_stub_header *header = jump_header(process);
+
+	return (struct mw_trampoline_frame){
+		.entry = process->recorder.image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
+		.hook = patch->number,
+		.frame_size = MW_STUB_CALL_SIZE};
 }
 
 /* Is its jump still to be written? */

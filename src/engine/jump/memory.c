@@ -139,31 +139,6 @@ static void add_code(struct mw_stub_range *ranges, uint64_t *count, mw_addr star
 		ranges[(*count)++] = (struct mw_stub_range){start, end};
 }
 
-/* From the first to the last of a module's functions that call no other, and those that free. */
-static void fill_leaves(struct jump_process *process)
-{
-	struct mw_stub_context *context = &process->recorder.context;
-	uint32_t last = MW_MODULE_NONE;
-
-	context->leaf_count = 0;
-	MW_EACH(patch, process->patches.items, process->patches.count) {
-		struct mw_stub_range *leaf;
-
-		if (patch->gone || !jump_is_leaf(process, patch))
-			continue;
-		if (patch->module != last && context->leaf_count == MW_STUB_RANGES)
-			break;
-		if (patch->module != last)
-			add_code(context->leaves, &context->leaf_count, patch->addr, patch->addr + patch->size);
-		last = patch->module;
-		leaf = &context->leaves[context->leaf_count - 1];
-		if (patch->addr < leaf->start)
-			leaf->start = patch->addr;
-		if (patch->addr + patch->size > leaf->end)
-			leaf->end = patch->addr + patch->size;
-	}
-}
-
 static void fill_code(struct jump_process *process)
 {
 	const struct mw_survey *survey = &process->survey;
@@ -181,7 +156,6 @@ static void fill_code(struct jump_process *process)
 
 		add_code(context->internal, &context->internal_count, range->start + bias, range->end + bias);
 	}
-	fill_leaves(process);
 	MW_EACH(range, survey->exceptions, survey->exception_count)
 		add_code(context->exceptions, &context->exception_count, range->start, range->end);
 }
@@ -209,17 +183,12 @@ static struct mw_error *write_readable(struct jump_process *process, const struc
 
 static struct mw_error *context_fill(struct jump_process *process, const struct mw_maps *maps)
 {
-	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	struct mw_stub_context *context = &process->recorder.context;
 
 	context->guard = process->recorder.guard;
 	context->shared = process->recorder.memory.there;
 	if (getrandom(&context->cookie, sizeof(context->cookie), 0) != sizeof(context->cookie))
 		context->cookie = jump_clock_tick();
-	context->slots = context->shared + geometry->slots;
-	context->slots_end = context->slots + geometry->slot_count * sizeof(struct mw_ring_slot);
-	context->slot_mask = geometry->slot_count - 1;
-	context->filter = context->shared + geometry->filter;
 	context->rdfsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
 	context->hook_count = MW_STUB_MAX_HOOKS;
 	fill_code(process);
@@ -247,7 +216,6 @@ static void context_hook(struct jump_process *process, const struct jump_patch *
 		hook->count = found->entry->count;
 		hook->argument = found->entry->size;
 		hook->flags = (uint8_t)((heap ? MW_STUB_IS_HEAP : 0) | (found->glibc ? MW_STUB_GLIBC : 0) |
-					(jump_is_leaf(process, patch) ? MW_STUB_LEAF : 0) |
 					((heap ? options->track_heap : options->track_vm) ? 0 : MW_STUB_UNTRACKED));
 	}
 }

@@ -410,21 +410,18 @@ static enum mw_event_type begin_of(enum mw_event_type type)
 }
 
 /* False where there are too many. */
-static bool call_begin(struct jump_reader *reader, const struct mw_event *event, bool unknown)
+static bool call_begin(struct jump_reader *reader, const struct mw_event *event)
 {
 	if (reader->open_count == JUMP_OPEN_CALLS ||
 	    !MW_VECTOR_ROOM(reader->open, reader->open_count, reader->open_capacity))
 		return false;
-	reader->open[reader->open_count++] = (struct jump_open_call){.addr = event->addr,
-								     .size = event->size,
-								     .begin = event->type,
-								     .kind = event->kind,
-								     .unknown = unknown};
+	reader->open[reader->open_count++] = (struct jump_open_call){
+		.addr = event->addr, .size = event->size, .begin = (uint8_t)event->type, .kind = (uint8_t)event->kind};
 	return true;
 }
 
 /* An END or FAIL: is there a call that it ends? */
-static bool call_end(struct jump_reader *reader, enum mw_event_type type, bool *unknown)
+static bool call_end(struct jump_reader *reader, enum mw_event_type type)
 {
 	enum mw_event_type begin = begin_of(type);
 
@@ -432,7 +429,6 @@ static bool call_end(struct jump_reader *reader, enum mw_event_type type, bool *
 	for (uint32_t i = reader->open_count; i-- > 0;) {
 		if (reader->open[i].begin != begin)
 			continue;
-		*unknown = reader->open[i].unknown;
 		memmove(&reader->open[i], &reader->open[i + 1], (reader->open_count - i - 1) * sizeof(*reader->open));
 		reader->open_count--;
 		return true;
@@ -449,10 +445,9 @@ struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader 
 					       .size = open->begin == MW_EVENT_REALLOC_BEGIN ? 0 : open->size,
 					       .stack = MW_STACK_NONE,
 					       .type = mw_event_fail((enum mw_event_type)open->begin),
-					       .kind = open->kind};
+					       .kind = (enum mw_kind)open->kind};
 
-		if (!open->unknown)
-			MW_TRY(emit(drain, reader, &event));
+		MW_TRY(emit(drain, reader, &event));
 	}
 	return NULL;
 }
@@ -487,75 +482,13 @@ static uint64_t round_to_pages(uint64_t size)
 	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* --- of a sampled window --- */
-
-/* Does the sink have the block? */
-static struct mw_error *is_known(struct jump_drain *drain, mw_addr block, bool *known)
-{
-	MW_TRY(jump_drain_flush(drain));
-	*known = drain->sink.knows(drain->sink.context, block);
-	return NULL;
-}
-
-/* By which interval a block was sampled, if it was, is told by its size. False: that makes no sense. */
-static struct mw_error *read_interval(struct jump_drain *drain, struct mw_event *event, bool *good)
-{
-	struct jump_sampling *sampling = &drain->sampling;
-	uint32_t number = (uint32_t)(event->size >> MW_RING_INTERVAL_SHIFT);
-
-	event->size &= MW_RING_SIZE_MAX;
-	event->unsampled = number == MW_RING_UNSAMPLED;
-	*good = number < sampling->count || event->unsampled;
-	if (!*good || event->unsampled || number == 0)
-		return NULL;
-	if (sampling->numbers[number] == 0)
-		MW_TRY(drain->sink.interval(drain->sink.context, sampling->bytes[number], &sampling->numbers[number]));
-	event->interval = sampling->numbers[number];
-	return NULL;
-}
-
-/* ALLOC and FREE. */
-static struct mw_error *emit_sampled(struct jump_drain *drain, const struct jump_reader *reader, struct mw_event *event)
-{
-	bool wanted = true;
-
-	if (!drain->sampling.on)
-		return emit(drain, reader, event);
-	if (event->type == MW_EVENT_FREE) {
-		/* That it was not recorded is not always known where it is freed. */
-		if (event->stack == MW_STACK_NONE)
-			MW_TRY(is_known(drain, event->addr, &wanted));
-	} else {
-		MW_TRY(read_interval(drain, event, &wanted));
-		wanted &= !event->unsampled;
-		if (wanted && event->interval == 0 && drain->sampling.adopts)
-			drain->help.adopt(drain->help.context, event->addr);
-	}
-	return wanted ? emit(drain, reader, event) : NULL;
-}
-
-/* --- */
-
 /* A BEGIN, or what ends one. */
-static struct mw_error *emit_call(struct jump_drain *drain, struct jump_reader *reader, struct mw_event *event)
+static struct mw_error *emit_call(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
 {
-	bool begins = event->type == begin_of(event->type), known = true, unknown = false, good = true;
-
-	if (begins && event->type == MW_EVENT_REALLOC_BEGIN && drain->sampling.on)
-		MW_TRY(is_known(drain, event->addr, &known));
-	if (event->type == MW_EVENT_REALLOC_END)
-		MW_TRY(read_interval(drain, event, &good));
-	if (!good || !(begins ? call_begin(reader, event, !known) : call_end(reader, event->type, &unknown))) {
-		drain->stats.bad_records++;
-		return NULL;
-	}
-	if (event->type == MW_EVENT_REALLOC_END && event->interval == 0 && !event->unsampled && drain->sampling.adopts)
-		drain->help.adopt(drain->help.context, event->addr);
-	if (!unknown)
-		return known ? emit(drain, reader, event) : NULL;
-	/* What was resized was not recorded: what has become of it is new. */
-	event->type = MW_EVENT_ALLOC;
-	return event->unsampled || event->size > MW_RING_SIZE_MAX || !event->addr ? NULL : emit(drain, reader, event);
+	if (event->type == begin_of(event->type) ? call_begin(reader, event) : call_end(reader, event->type))
+		return emit(drain, reader, event);
+	drain->stats.bad_records++;
+	return NULL;
 }
 
 /* ALLOC … REMAP_FAIL: the record's type is the event's. */
@@ -566,8 +499,8 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 	struct mw_event event = {.time_ns = time_of(drain, record->time),
 				 .addr = record->addr,
 				 .size = record->size,
-				 .type = (uint8_t)mw_ring_type_of(record->mark),
-				 .kind = (uint8_t)kind};
+				 .type = (enum mw_event_type)mw_ring_type_of(record->mark),
+				 .kind = kind};
 	bool ends = event.type == begin_of(event.type) + 1, fails = event.type == mw_event_fail(begin_of(event.type));
 
 	if ((event.type < MW_EVENT_MAP) != (kind == MW_KIND_HEAP))
@@ -581,7 +514,7 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 	if (event.type == MW_EVENT_MAP)
 		return event.size ? emit(drain, reader, &event) : NULL;
 	if (event.type < MW_EVENT_REALLOC_BEGIN)
-		return event.addr ? emit_sampled(drain, reader, &event) : NULL;
+		return event.addr ? emit(drain, reader, &event) : NULL;
 	return emit_call(drain, reader, &event);
 }
 
@@ -695,17 +628,14 @@ static inline struct mw_error *take_plain(struct jump_drain *drain, struct jump_
 					  const struct mw_ring_record *record)
 {
 	bool allocates = mw_ring_type_of(record->mark) == MW_RING_ALLOC;
-	struct mw_event event = {.time_ns = time_of(drain, record->time),
-				 .addr = record->addr,
-				 .size = record->size,
-				 .stack = stack_of(drain, mw_ring_stack_of(record->mark), MW_KIND_HEAP, true),
-				 .type = allocates ? MW_EVENT_ALLOC : MW_EVENT_FREE,
-				 .kind = MW_KIND_HEAP};
+	const struct mw_event event = {.time_ns = time_of(drain, record->time),
+				       .addr = record->addr,
+				       .size = record->size,
+				       .stack = stack_of(drain, mw_ring_stack_of(record->mark), MW_KIND_HEAP, true),
+				       .type = allocates ? MW_EVENT_ALLOC : MW_EVENT_FREE,
+				       .kind = MW_KIND_HEAP};
 
-	if (!record->addr)
-		return NULL;
-	return __builtin_expect(drain->sampling.on, 0) ? emit_sampled(drain, reader, &event)
-						       : emit(drain, reader, &event);
+	return record->addr ? emit(drain, reader, &event) : NULL;
 }
 
 /* `*units` is 0 where the record makes no sense. */

@@ -71,8 +71,6 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->memos = take(&end, (uint64_t)rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	geometry->stacks = take(&end, geometry->stack_count * sizeof(struct mw_ring_stack_entry));
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
-	geometry->filter = take(&end, MW_RING_FILTER);
-	geometry->set = take(&end, (uint64_t)MW_RING_BUCKETS * MW_RING_BUCKET * sizeof(uint64_t));
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
 	geometry->dictionary = take(&end, DICTIONARY * sizeof(uint64_t));
 	geometry->learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
@@ -104,8 +102,6 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->memos = geometry->memos;
 	control->stacks = geometry->stacks;
 	control->known = geometry->known;
-	control->filter = geometry->filter;
-	control->set = geometry->set;
 	control->cache = geometry->cache;
 	control->dictionary = geometry->dictionary;
 	control->learned = geometry->learned;

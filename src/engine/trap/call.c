@@ -8,6 +8,7 @@
  */
 #include "engine/trap/trap.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,29 +27,35 @@ static uint64_t time_of(const struct trap_process *process, enum mw_event_type t
 	return type == MW_EVENT_FREE && end && now > end && engine->stop_ns <= process->closed_ns ? end : now;
 }
 
-static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
-			     uint64_t size, uint32_t stack)
+static struct mw_error *tell(struct trap_thread *thread, struct mw_event event)
 {
 	const struct trap_process *process = thread->process;
-	const struct mw_event event = {.time_ns = time_of(process, type),
-				       .addr = addr,
-				       .size = size,
-				       .stack = stack,
-				       .thread = thread->number,
-				       .type = type,
-				       .kind = kind};
 
 	/* It may be over before the process is detached from. */
 	if (process->window.length_ns && !process->engine->windows_ended)
 		return NULL;
+	event.time_ns = time_of(process, event.type);
+	event.thread = thread->number;
 	return process->sink.event(process->sink.context, &event);
 }
 
-/* Of a call: with its kind and stack. */
+static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
+			     uint64_t size, uint32_t stack)
+{
+	return tell(thread, (struct mw_event){.addr = addr, .size = size, .stack = stack, .type = type, .kind = kind});
+}
+
+/* Of a call: with its kind, its stack, and how it was sampled. */
 static struct mw_error *emit_of(struct trap_thread *thread, const struct trap_call *call, enum mw_event_type type,
 				mw_addr addr, uint64_t size)
 {
-	return emit(thread, type, call->kind, addr, size, call->stack);
+	return tell(thread, (struct mw_event){.addr = addr,
+					      .size = size,
+					      .stack = call->stack,
+					      .type = type,
+					      .kind = call->kind,
+					      .interval = call->interval,
+					      .unsampled = call->unsampled && type == MW_EVENT_REALLOC_END});
 }
 
 /* What may end in one of two ways has begun. */
@@ -67,60 +74,11 @@ static struct mw_error *cancel(struct trap_thread *thread, const struct trap_cal
 	return emit(thread, mw_event_fail(call->begin), call->kind, call->pointer, call->size, MW_STACK_NONE);
 }
 
-/* Walk the stack of a hit, once. */
-static void hit_walk(struct trap_hit *hit)
-{
-	struct trap_process *process = hit->process;
-	struct mw_regs caller = hit->regs.general;
-
-	if (hit->walked)
-		return;
-	hit->walked = true;
-	caller.pc = hit->ret;
-	caller.gpr[process->arch->dwarf_sp] = hit->sp;
-	process->unwinder->ops->walk(process->unwinder, &caller, &hit->memory, hit->engine->frames,
-				     hit->engine->options.depth, &hit->frame_count, &hit->cut);
-	hit->serial = process->unwinder->serial;
-}
-
 struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep)
 {
 	while (thread->call_count > keep)
 		MW_TRY(cancel(thread, &thread->calls[--thread->call_count]));
 	return NULL;
-}
-
-enum trap_inside {
-	TRAP_OUTSIDE,     /* not inside any call in flight, or only in one that a signal handler interrupted */
-	TRAP_INSIDE_HEAP, /* called by a heap entry point */
-	TRAP_INSIDE_VM,
-};
-
-/* Does the stack still hold the return address that the call was made with? A cheap no. */
-static bool return_word_stands(const struct trap_hit *hit, mw_addr sp, mw_addr ret)
-{
-	uint64_t word;
-
-	return hit->memory.read(hit->memory.context, sp - sizeof(word), &word, sizeof(word)) && word == ret;
-}
-
-/*
- * Is a call that returns to `ret` with the stack at `sp` among the hit's frames? 0 no, 1 yes, 2 yes but a signal
- * handler lies between: the hit is not made by it. Where the walk ended early the stack's own word has to do.
- */
-static int among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret)
-{
-	const struct mw_unwound_frame *frames = hit->engine->frames;
-	bool signal = false;
-
-	hit_walk(hit);
-	for (uint32_t i = 1; i < hit->frame_count; i++) {
-		signal |= frames[i - 1].signal;
-		/* A signal may also strike between the return and the breakpoint that is to tell of it. */
-		if (frames[i - 1].cfa == sp && frames[i].pc - frames[i - 1].signal == ret)
-			return 1 + signal;
-	}
-	return hit->cut != MW_STACK_COMPLETE && sp > hit->sp ? 1 + signal : 0;
 }
 
 static struct mw_error *calls_settle(struct trap_hit *hit, enum trap_inside *inside)
@@ -137,8 +95,8 @@ static struct mw_error *calls_settle(struct trap_hit *hit, enum trap_inside *ins
 		/* One entry point jumped to another; or the same call comes again after a signal. */
 		if (call->sp == hit->sp && call->ret == hit->ret)
 			found = hook != hit->hook;
-		else if (return_word_stands(hit, call->sp, call->ret))
-			found = among_frames(hit, call->sp, call->ret);
+		else if (trap_return_word_stands(hit, call->sp, call->ret))
+			found = trap_among_frames(hit, call->sp, call->ret);
 		if (found == 1)
 			*inside = kind;
 		if (found)
@@ -146,64 +104,6 @@ static struct mw_error *calls_settle(struct trap_hit *hit, enum trap_inside *ins
 		MW_TRY(trap_calls_drop(thread, thread->call_count - 1));
 	}
 	return NULL;
-}
-
-/* Is the code of frame `at` that of the freeing function, or of the library whose own it is? */
-static bool is_code_of(const struct trap_process *process, const struct mw_unwound_frame *frames, uint32_t at,
-		       const struct mw_hook *hook)
-{
-	if (frames[at].pc - 1 - hook->info.address < hook->size)
-		return true;
-	/* A function may go on in others of its library; in a program they may be anybody's. */
-	if (frames[at].module != hook->module || process->survey.module_class[hook->module] == MW_MODULE_OTHER)
-		return false;
-	/* One of them that calls the program back is another (qsort, whose last act is a jump to free). */
-	for (uint32_t i = 0; i < at; i++)
-		if (frames[i].module >= process->survey.modules_seen ||
-		    process->survey.module_class[frames[i].module] == MW_MODULE_OTHER)
-			return false;
-	return true;
-}
-
-/* Is the hit made by the last freeing call, which has no return stop? */
-static bool inside_free(struct trap_hit *hit)
-{
-	const struct trap_process *process = hit->process;
-	const struct trap_thread *thread = hit->thread;
-	const struct mw_unwound_frame *frames = hit->engine->frames;
-	mw_addr sp = thread->last_free.sp, ret = thread->last_free.ret;
-
-	if (thread->last_free.hook == TRAP_NO_HOOK)
-		return false;
-	/* One freeing function jumped to another: the next thing that the thread does. */
-	if (sp == hit->sp && ret == hit->ret)
-		return &process->survey.hooks.items[thread->last_free.hook] != hit->hook &&
-		       thread->last_free.stop + 1 == thread->stops;
-	if (sp <= hit->sp || !return_word_stands(hit, sp, ret))
-		return false;
-	hit_walk(hit);
-	for (uint32_t i = 1; i < hit->frame_count && !frames[i - 1].signal; i++)
-		if (frames[i - 1].cfa == sp && frames[i].pc == ret)
-			return is_code_of(process, frames, i - 1, &process->survey.hooks.items[thread->last_free.last]);
-	return false;
-}
-
-/* Is it made from the code of a heap entry point, or by a library that does nothing but allocate? */
-static bool inside_allocator(struct trap_hit *hit)
-{
-	const struct trap_process *process = hit->process;
-	const struct mw_unwound_frame *frames = hit->engine->frames;
-
-	hit_walk(hit);
-	if (hit->frame_count > 0 && frames[0].module < process->survey.modules_seen &&
-	    process->survey.module_class[frames[0].module] == MW_MODULE_ALLOCATOR)
-		return true;
-	for (uint32_t i = 0; i < hit->frame_count && !frames[i].signal; i++) {
-		MW_EACH(hook, process->survey.hooks.items, process->survey.hooks.count)
-			if (hook->info.kind == MW_KIND_HEAP && frames[i].pc - 1 - hook->info.address < hook->size)
-				return true;
-	}
-	return false;
 }
 
 static struct mw_error *call_push(struct trap_hit *hit, const struct trap_call *call)
@@ -389,23 +289,18 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 	return trap_breakpoint_lift(hit->process, hit->thread->tid, site);
 }
 
-static uint32_t hook_number(const struct trap_hit *hit)
-{
-	return (uint32_t)(hit->hook - hit->process->survey.hooks.items);
-}
-
 /* The sink's number for the hit's stack. */
 static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t *stack)
 {
 	struct trap_process *process = hit->process;
 	const struct mw_unwound_frame *frames = hit->engine->frames;
-	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = hook_number(hit), .kind = kind};
+	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = trap_hook_number(hit), .kind = kind};
 	struct trap_known_stack *known;
 
 	*stack = MW_STACK_NONE;
 	if (hit->engine->settling)
 		return NULL;
-	hit_walk(hit);
+	trap_hit_walk(hit);
 	if (hit->cut == MW_STACK_BROKEN)
 		process->stats.broken_stacks++;
 	known = &process->known_stacks[hit->serial % TRAP_KNOWN_STACKS];
@@ -474,14 +369,15 @@ static bool goes_on(struct trap_hit *hit, mw_addr pointer, bool known)
 	bool same = thread->last_free.pointer == pointer && thread->last_free.sp == hit->sp;
 
 	/* Its breakpoint is hit once more. */
-	if (same && thread->last_free.again && thread->last_free.last == hook_number(hit))
+	if (same && thread->last_free.again && thread->last_free.last == trap_hook_number(hit))
 		return true;
-	if (!pointer || known)
+	/* What is freed of blocks that are not known is not recorded, whoever does it. */
+	if (!pointer || known || hit->process->interval)
 		return false;
 	/* glibc 2.43: a thread's first free jumps to its own start. */
-	if (same && thread->last_free.ret == hit->ret && thread->last_free.hook == hook_number(hit))
+	if (same && thread->last_free.ret == hit->ret && thread->last_free.hook == trap_hook_number(hit))
 		return true;
-	return hit->process->freeing_hooks > 1 && inside_free(hit);
+	return hit->process->freeing_hooks > 1 && trap_inside_free(hit);
 }
 
 static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside)
@@ -497,7 +393,7 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	thread->last_free.again = false;
 	if (on && thread->last_free.sp == hit->sp) {
 		/* It may jump to a third: from one operator delete to another, and from there to free. */
-		thread->last_free.last = hook_number(hit);
+		thread->last_free.last = trap_hook_number(hit);
 		thread->last_free.stop = thread->stops;
 	}
 	/* A block that is in the table is freed here and now, whoever calls: operator new(nothrow) frees the exception
@@ -505,7 +401,7 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	 * freeing function makes of the block that it was called for, a header before it. */
 	if (on || (inside == TRAP_INSIDE_HEAP && !known))
 		return NULL;
-	if (pointer && !known) {
+	if (pointer && !known && !process->interval) {
 		if (called_by_allocator_itself(hit))
 			return NULL;
 		if (hit->hook->glibc)
@@ -515,9 +411,11 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	thread->last_free.sp = hit->sp;
 	thread->last_free.ret = hit->ret;
 	thread->last_free.pointer = pointer;
-	thread->last_free.hook = thread->last_free.last = hook_number(hit);
+	thread->last_free.hook = thread->last_free.last = trap_hook_number(hit);
 	thread->last_free.stop = thread->stops;
-	return pointer ? emit(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack) : NULL;
+	if (!pointer || (process->interval && !known))
+		return NULL;
+	return emit(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack);
 }
 
 /* From here on the call's return is waited for. Without a way to hear of it the call is lost, and counted. */
@@ -525,7 +423,7 @@ static struct mw_error *await_return(struct trap_hit *hit, struct trap_call *cal
 {
 	bool possible;
 
-	call->hook = hook_number(hit);
+	call->hook = trap_hook_number(hit);
 	call->ret = hit->ret;
 	call->sp = hit->sp;
 	MW_TRY(return_arrange(hit, hit->hook->entry->may_throw, &call->exchanged, &possible));
@@ -535,20 +433,79 @@ static struct mw_error *await_return(struct trap_hit *hit, struct trap_call *cal
 	return cancel(hit->thread, call);
 }
 
+/* How many more bytes a thread allocates until a block is recorded. */
+static void draw(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+
+	/* Above 0, and 1 at most. */
+	thread->countdown = -log(1 - erand48(process->random)) * (double)process->interval;
+	thread->drawn = process->interval;
+}
+
+/* Is a block of so many bytes to be recorded? As no allocation depends on those before, an interval may be changed at any
+ * time. */
+static struct mw_error *sample(struct trap_thread *thread, uint64_t size, struct trap_call *call)
+{
+	struct trap_process *process = thread->process;
+
+	call->unsampled = false;
+	if (!process->interval)
+		return NULL;
+	if (process->numbered != process->interval)
+		MW_TRY(process->sink.interval(process->sink.context, process->interval, &process->interval_number));
+	process->numbered = process->interval;
+	if (thread->drawn != process->interval)
+		draw(thread);
+	thread->countdown -= size ? (double)size : 1;
+	call->unsampled = thread->countdown >= 0;
+	if (!call->unsampled)
+		draw(thread);
+	call->interval = call->unsampled ? 0 : process->interval_number;
+	return NULL;
+}
+
+/* A call that is not recorded returns unseen; but what it calls is not the program's own. */
+static struct mw_error *pass(struct trap_hit *hit)
+{
+	struct trap_thread *thread = hit->thread;
+
+	thread->passed.sp = hit->sp;
+	thread->passed.ret = hit->ret;
+	thread->passed.stop = thread->stops;
+	thread->passed.hook = trap_hook_number(hit);
+	return NULL;
+}
+
+/* How much is wanted shows only in the copy that is made. */
+static bool has_no_size(const struct mw_entry_point *entry)
+{
+	return entry->size == MW_NO_ARG && entry->count == MW_NO_ARG;
+}
+
 static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside)
 {
+	const struct trap_process *process = hit->process;
 	const struct mw_entry_point *entry = hit->hook->entry;
 	struct trap_call call = {.kind = MW_KIND_HEAP, .size = wanted_size(hit)};
 	enum mw_role role = entry->role;
 	uint64_t usable = MW_SIZE_UNKNOWN;
+	bool frees, known;
 
 	if (inside == TRAP_INSIDE_HEAP)
 		return NULL;
 	if (entry->pointer != MW_NO_ARG)
 		call.pointer = argument(hit, entry->pointer);
+	frees = (role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer;
+	known = frees && process->sink.knows(process->sink.context, call.pointer);
+	if (!has_no_size(entry))
+		MW_TRY(sample(hit->thread, call.size, &call));
+	if (call.unsampled && !known)
+		return pass(hit);
 	MW_TRY(intern(hit, MW_KIND_HEAP, &call.stack));
-	if ((role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer) {
-		if (hit->hook->glibc && !hit->process->sink.knows(hit->process->sink.context, call.pointer))
+	/* While blocks are sampled, nothing is told of what is freed of those that are not known. */
+	if (frees && (known || !process->interval)) {
+		if (hit->hook->glibc && !known)
 			usable = mw_glibc_usable_size(call.pointer, read_live, hit);
 		MW_TRY(emit_begin(hit->thread, &call, MW_EVENT_REALLOC_BEGIN, usable));
 	}
@@ -572,7 +529,7 @@ static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
 	/* sbrk calls brk, mmap64 may call mmap: counted at the outermost. */
 	if (inside == TRAP_INSIDE_VM)
 		return NULL;
-	if (inside == TRAP_INSIDE_HEAP || inside_free(hit) || inside_allocator(hit))
+	if (inside == TRAP_INSIDE_HEAP || trap_inside_free(hit) || trap_inside_allocator(hit))
 		call.kind = MW_KIND_VM_INTERNAL;
 	call.pointer = argument(hit, 0);
 	call.size = round_to_pages(argument(hit, 1));
@@ -587,23 +544,6 @@ static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
 		call.extra = heap_end(hit->process);
 	}
 	return await_return(hit, &call);
-}
-
-#define EXCEPTION_FRAMES 3 /* the runtime's function calls the allocator itself, or by way of a helper */
-
-static bool allocates_exception(struct trap_hit *hit)
-{
-	const struct trap_process *process = hit->process;
-	const struct mw_unwound_frame *frames = hit->engine->frames;
-
-	if (process->survey.exception_count == 0)
-		return false;
-	hit_walk(hit);
-	for (uint32_t i = 0; i < hit->frame_count && i < EXCEPTION_FRAMES; i++)
-		MW_EACH(range, process->survey.exceptions, process->survey.exception_count)
-			if (frames[i].pc - 1 >= range->start && frames[i].pc - 1 < range->end)
-				return true;
-	return false;
 }
 
 bool trap_entry_is_quiet(const struct trap_hit *hit)
@@ -635,8 +575,10 @@ struct mw_error *trap_entry(struct trap_hit *hit)
 
 	if (hit->thread->call_count > 0)
 		MW_TRY(calls_settle(hit, &inside));
+	if (inside == TRAP_OUTSIDE && hit->hook->info.role != MW_ROLE_FREE && trap_inside_passed(hit))
+		inside = TRAP_INSIDE_HEAP;
 	/* An exception that an operator new throws outlives the call. */
-	if (inside == TRAP_INSIDE_HEAP && allocates_exception(hit))
+	if (inside == TRAP_INSIDE_HEAP && trap_allocates_exception(hit))
 		inside = TRAP_OUTSIDE;
 	if (hit->hook->info.role == MW_ROLE_FREE)
 		return enter_free(hit, inside);
@@ -650,14 +592,16 @@ struct mw_error *trap_entry(struct trap_hit *hit)
 static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
 {
 	bool in_place = hit->hook->info.role == MW_ROLE_RESIZE, done = result || call->size == 0;
+	mw_addr block = in_place ? call->pointer : result;
 
 	if (in_place)
 		done = result == call->pointer || (result >= call->size && result != 0);
+	/* It has freed nothing, or nothing that is known. */
 	if (!call->begin)
-		return result && !in_place ? emit_of(hit->thread, call, MW_EVENT_ALLOC, result, call->size) : NULL;
+		return result && done && block ? emit_of(hit->thread, call, MW_EVENT_ALLOC, block, call->size) : NULL;
 	if (!done)
 		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, in_place ? call->pointer : result, call->size);
+	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, block, call->size);
 }
 
 static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
@@ -689,14 +633,15 @@ static uint64_t string_size(struct trap_hit *hit, mw_addr string)
 
 static struct mw_error *leave_malloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
 {
-	const struct mw_entry_point *entry = hit->hook->entry;
-	uint64_t size = call->size;
+	struct trap_call sized = *call;
 
 	if (!result)
 		return NULL;
-	if (entry->size == MW_NO_ARG && entry->count == MW_NO_ARG)
-		size = string_size(hit, result);
-	return emit_of(hit->thread, call, MW_EVENT_ALLOC, result, size);
+	if (has_no_size(hit->hook->entry)) {
+		sized.size = string_size(hit, result);
+		MW_TRY(sample(hit->thread, sized.size, &sized));
+	}
+	return sized.unsampled ? NULL : emit_of(hit->thread, &sized, MW_EVENT_ALLOC, result, sized.size);
 }
 
 static struct mw_error *map(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)

@@ -255,19 +255,24 @@ static void show_true_returns(struct trap_hit *hit)
 					     hit->process->planted.trampoline, thread->calls[i].ret);
 }
 
+void trap_see_stack(struct trap_hit *hit)
+{
+	struct mw_snapshot *snapshot = &hit->engine->snapshot;
+
+	mw_snapshot_take(snapshot, hit->thread->tid, hit->sp - sizeof(mw_addr), hit->thread->snapshot_size);
+	show_true_returns(hit);
+	hit->memory = mw_snapshot_view(snapshot);
+}
+
 /* Find out who called, and copy the stack. */
 static bool read_caller(struct trap_hit *hit, bool with_stack)
 {
-	struct mw_snapshot *snapshot = &hit->engine->snapshot;
-	struct trap_thread *thread = hit->thread;
 	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
 
 	hit->sp = sp + sizeof(mw_addr);
 	if (!with_stack)
-		return mw_remote_read(thread->tid, sp, &hit->ret, sizeof(hit->ret)) == sizeof(hit->ret);
-	mw_snapshot_take(snapshot, thread->tid, sp, thread->snapshot_size);
-	show_true_returns(hit);
-	hit->memory = mw_snapshot_view(snapshot);
+		return mw_remote_read(hit->thread->tid, sp, &hit->ret, sizeof(hit->ret)) == sizeof(hit->ret);
+	trap_see_stack(hit);
 	return hit->memory.read(hit->memory.context, sp, &hit->ret, sizeof(hit->ret));
 }
 
@@ -281,7 +286,12 @@ static bool needs_no_stack(const struct trap_hit *hit)
 	const struct trap_process *process = hit->process;
 	mw_addr pointer;
 
-	if (hit->hook->info.role != MW_ROLE_FREE || process->freeing_hooks != 1 || hit->thread->call_count > 0)
+	if (hit->thread->call_count > 0)
+		return false;
+	/* Nor of what is not sampled; what is, is looked at later. */
+	if (process->interval && hit->hook->info.kind == MW_KIND_HEAP)
+		return true;
+	if (hit->hook->info.role != MW_ROLE_FREE || process->freeing_hooks != 1)
 		return false;
 	pointer = process->arch->argument(&hit->regs.general, hit->hook->entry->pointer);
 	return pointer == 0 || process->sink.knows(process->sink.context, pointer);

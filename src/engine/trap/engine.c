@@ -256,12 +256,9 @@ static struct trap_process *find(const struct mw_engine *base, pid_t pid)
 
 static struct mw_error *trap_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
-	struct trap_engine *engine;
+	struct trap_engine *engine = calloc(1, sizeof(*engine));
 	struct mw_error *err;
 
-	if (options->sample_interval)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "engine trap does not sample yet");
-	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return mw_error_nomem();
 	engine->base.ops = &mw_engine_trap;
@@ -306,6 +303,14 @@ static void process_destroy(struct trap_process *process)
 	free(process);
 }
 
+static void seed(struct trap_process *process)
+{
+	uint64_t time = mw_clock_ns() + (uint64_t)process->pid;
+
+	for (size_t i = 0; i < sizeof(process->random) / sizeof(process->random[0]); i++)
+		process->random[i] = (unsigned short)(time >> 16 * i);
+}
+
 static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bool launched,
 				       const struct mw_event_sink *sink, struct trap_process **out)
 {
@@ -319,6 +324,8 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	process->pid = pid;
 	process->launched = launched;
 	process->sink = *sink;
+	process->interval = engine->options.sample_interval;
+	seed(process);
 	process->arch = mw_arch_find(mw_target_machine());
 	err = mw_survey_init(&process->survey, process->arch, pid, engine->options.track_heap,
 			     engine->options.track_vm);
@@ -656,6 +663,14 @@ static size_t trap_hook_infos(const struct mw_engine *base, pid_t pid, const str
 	return process ? mw_survey_infos(&process->survey, out) : 0;
 }
 
+static void trap_set_interval(struct mw_engine *base, pid_t pid, uint64_t bytes)
+{
+	struct trap_process *process = find(base, pid);
+
+	if (process)
+		process->interval = bytes;
+}
+
 static const struct mw_engine_stats *trap_stats(const struct mw_engine *base, pid_t pid)
 {
 	const struct trap_process *process = find(base, pid);
@@ -719,6 +734,7 @@ const struct mw_engine_ops mw_engine_trap = {
 	.run = trap_run,
 	.end = trap_end,
 	.settle = trap_settle,
+	.set_interval = trap_set_interval,
 	.detach = trap_detach,
 	.destroy = trap_destroy,
 	.hooks = trap_hook_infos,

@@ -25,7 +25,7 @@ struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum t
 	thread->process = process;
 	thread->relation = relation;
 	thread->snapshot_size = FIRST_SNAPSHOT;
-	thread->last_free.hook = thread->last_free.last = TRAP_NO_HOOK;
+	thread->last_free.hook = thread->last_free.last = thread->passed.hook = TRAP_NO_HOOK;
 	err = mw_map_set(&engine->threads, (uint64_t)tid, thread);
 	if (!err)
 		err = mw_map_set(&process->threads, (uint64_t)tid, thread);

@@ -3,8 +3,8 @@
  * trap.h: what the parts of the trap engine share.
  *
  * The way of an event: threads.c hears that a thread stopped; dispatch.c finds out why, and for a breakpoint of ours
- * reads registers and stack; call.c decides what the call is, and tells the sink; dispatch.c carries out the displaced
- * instruction and the thread runs on. plant.c puts breakpoints in, detach.c takes everything out, rescue.c and mask.c
+ * reads registers and stack; inside.c finds out who made the call; call.c decides what it is, and tells the sink;
+ * dispatch.c carries out the displaced instruction and the thread runs on. plant.c puts breakpoints in, detach.c takes everything out, rescue.c and mask.c
  * see to it that the target lives on if memwatch is killed.
  *
  * One thread of memwatch, the tracer, does all of it.
@@ -79,6 +79,8 @@ struct trap_call {
 	mw_addr sp;  /* the stack pointer after its return */
 	uint64_t size, pointer, extra;
 	enum mw_kind kind;
+	uint16_t interval;        /* that its block was sampled with: the sink's number */
+	bool unsampled;           /* its block is not recorded; it is awaited for the one that it frees */
 	bool exchanged;           /* the return address on the stack is the trampoline's */
 	enum mw_event_type begin; /* the BEGIN event that was reported; 0: none */
 };
@@ -131,6 +133,14 @@ struct trap_thread {
 		uint32_t last; /* the same, or the last of those that it has jumped to */
 		bool again;    /* the breakpoint of that will be hit once more for the same call */
 	} last_free;
+	/* The last allocating call that was not sampled: likewise. */
+	struct {
+		mw_addr sp, ret;
+		uint64_t stop;
+		uint32_t hook; /* or the last of those that were called by it */
+	} passed;
+	double countdown;                       /* bytes until a block is recorded … */
+	uint64_t drawn;                         /* … as was drawn for that interval */
 	struct trap_call calls[TRAP_MAX_CALLS]; /* innermost last */
 	size_t call_count;
 };
@@ -231,7 +241,11 @@ struct trap_process {
 	struct trap_rescue rescue;
 	struct trap_acts acts;
 	size_t freeing_hooks;
-	struct mw_map threads; /* this process's threads and sharing children, by tid */
+	uint64_t interval; /* of sampling, bytes; 0: every block is recorded */
+	uint64_t numbered; /* … that interval_number is the sink's number of */
+	uint16_t interval_number;
+	unsigned short random[3]; /* erand48() */
+	struct mw_map threads;    /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
 	struct mw_window_info window;
 	uint64_t start_ns;
@@ -360,6 +374,35 @@ struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 
 /* dispatch.c: act on a stop. */
 struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
+/* Copy the stack of a hit that went without. */
+void trap_see_stack(struct trap_hit *hit);
+
+/* inside.c */
+enum trap_inside {
+	TRAP_OUTSIDE,     /* not inside any call in flight, or only in one that a signal handler interrupted */
+	TRAP_INSIDE_HEAP, /* called by a heap entry point */
+	TRAP_INSIDE_VM,
+};
+
+/* Walk the stack of a hit, once. */
+void trap_hit_walk(struct trap_hit *hit);
+/* Does the stack still hold the return address that a call was made with? A cheap no. */
+bool trap_return_word_stands(const struct trap_hit *hit, mw_addr sp, mw_addr ret);
+/* Is a call that returns to `ret` with the stack at `sp` among the hit's frames? 0 no, 1 yes, 2 yes but a signal handler
+ * lies between: the hit is not made by it. Where the walk ended early the stack's own word has to do. */
+int trap_among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret);
+/* Is the hit made by the last freeing call, which has no return stop? */
+bool trap_inside_free(struct trap_hit *hit);
+/* … by the last allocating call that was not sampled? */
+bool trap_inside_passed(struct trap_hit *hit);
+/* Is it made from the code of a heap entry point, or by a library that does nothing but allocate? */
+bool trap_inside_allocator(struct trap_hit *hit);
+bool trap_allocates_exception(struct trap_hit *hit);
+
+static inline uint32_t trap_hook_number(const struct trap_hit *hit)
+{
+	return (uint32_t)(hit->hook - hit->process->survey.hooks.items);
+}
 
 /* call.c */
 struct mw_error *trap_entry(struct trap_hit *hit) MW_MUST_CHECK;
