@@ -42,7 +42,8 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 	struct jump_engine *engine;
 
 	if (options->sample_interval || options->overload != MW_OVERLOAD_WAIT)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "engine jump does not sample yet");
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "sampling is not built yet: reports do not weigh sampled blocks");
 	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return mw_error_nomem();
