@@ -5,7 +5,9 @@ target_compile_options(mw_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wformat=2
   $<$<COMPILE_LANGUAGE:C>:-Wconversion>
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
-  $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
+  $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+  $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-implicit-int-conversion>
+  $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-missing-field-initializers>)
 if(MEMWATCH_WERROR)
   target_compile_options(mw_flags INTERFACE -Werror)
 endif()
