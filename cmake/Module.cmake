@@ -7,9 +7,9 @@ target_compile_options(mw_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
   $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
   $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-implicit-int-conversion>
-  $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-missing-field-initializers>)
+  $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-error=missing-field-initializers>)
 if(MEMWATCH_WERROR)
-  target_compile_options(mw_flags INTERFACE -Werror)
+  target_compile_options(mw_flags INTERFACE -Werror $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-error=missing-field-initializers>)
 endif()
 if(MEMWATCH_SANITIZE)
   target_compile_options(mw_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
