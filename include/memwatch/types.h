@@ -53,6 +53,25 @@ struct mw_amount {
 	uint64_t bytes;
 };
 
+/* How far an estimated amount may be off: the variances of its count and its bytes, and how many blocks were recorded that
+ * stand for all. Where every block is recorded the variances are 0. */
+struct mw_spread {
+	double count, bytes;
+	uint64_t blocks;
+};
+
+static inline void mw_spread_add(struct mw_spread *sum, struct mw_spread spread)
+{
+	sum->count += spread.count;
+	sum->bytes += spread.bytes;
+	sum->blocks += spread.blocks;
+}
+
+/* Those of what is known of a set of blocks. */
+struct mw_spreads {
+	struct mw_spread impacting, transient, aofo, settled, peak;
+};
+
 static inline void mw_amount_add(struct mw_amount *sum, struct mw_amount amount)
 {
 	sum->count += amount.count;

@@ -57,6 +57,7 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
 	mw_class_flows_restart(&track->flows);
+	mw_sampling_restart(track);
 	track->missed = 0;
 	mw_series_clock_start(&track->clock, begin_ns);
 	return NULL;
@@ -86,6 +87,8 @@ static struct mw_track_totals totals_of(const struct mw_track *track, const stru
 void mw_track_totals(const struct mw_track *track, enum mw_kind kind, struct mw_track_totals *out)
 {
 	*out = totals_of(track, &track->totals[kind]);
+	if (track->sampling && kind == MW_KIND_HEAP)
+		out->spreads = track->sampling->total;
 }
 
 uint64_t mw_track_missed(const struct mw_track *track)
@@ -142,6 +145,7 @@ void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_s
 		.totals = totals_of(track, &record->tally),
 		.lifetime = lifetime_of(&record->lifetimes),
 	};
+	out->totals.spreads = mw_sampling_of_stack(track, id);
 }
 
 uint32_t mw_track_frames(const struct mw_track *track, uint32_t id, struct mw_raw_frame *out, uint32_t capacity)
@@ -172,6 +176,7 @@ void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_tr
 		.size = mw_amount_sum(&thread->impacting, &thread->transient),
 		.impacting = thread->impacting,
 		.transient = thread->transient,
+		.spreads = mw_sampling_of_thread(track, number),
 	};
 }
 
@@ -196,6 +201,11 @@ void mw_track_thread_sums(const struct mw_track *track, struct mw_track_sum *out
 
 		out[i] = sum_of(&thread->impacting, &thread->transient);
 	}
+}
+
+const struct mw_sampling *mw_track_sampling(const struct mw_track *track)
+{
+	return track->sampling;
 }
 
 uint64_t mw_track_now(const struct mw_track *track)
@@ -274,7 +284,7 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	out->stacks += mw_pool_memory(&track->replaced);
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		out->stacks += mw_series_memory(&((const struct mw_replaced *)mw_pool_at(&track->replaced, i))->older);
-	out->blocks += mw_class_flows_memory(&track->flows);
+	out->blocks += mw_class_flows_memory(&track->flows) + mw_sampling_memory(track);
 	out->threads = mw_pool_memory(&track->threads.records) + mw_map_memory(&track->threads.latest) +
 		       track->threads.name_bytes;
 }
@@ -300,19 +310,30 @@ static bool visit_fate(const struct walk *walk, struct mw_track_fate fate)
 	return walk->visit(walk->context, &fate);
 }
 
+static bool visit_block_of(const struct walk *walk, const struct mw_block *block, uint16_t interval)
+{
+	struct mw_weight weight = mw_sampling_weight(walk->track, block, interval);
+
+	return visit_fate(walk, (struct mw_track_fate){
+					.addr = block->addr,
+					.bytes = block->bytes,
+					.size = block->bytes,
+					.born_ns = block->time_ns,
+					.stack = block->stack,
+					.thread = block->thread,
+					.block = UINT32_MAX,
+					.kind = MW_KIND_HEAP,
+					.last = true,
+					.others = weight.others,
+					.variance = weight.variance,
+				});
+}
+
 static bool visit_heap_block(const void *context, const struct mw_block *block)
 {
-	return visit_fate(context, (struct mw_track_fate){
-					   .addr = block->addr,
-					   .bytes = block->bytes,
-					   .size = block->bytes,
-					   .born_ns = block->time_ns,
-					   .stack = block->stack,
-					   .thread = block->thread,
-					   .block = UINT32_MAX,
-					   .kind = MW_KIND_HEAP,
-					   .last = true,
-				   });
+	const struct walk *walk = context;
+
+	return visit_block_of(walk, block, mw_sampling_interval_at(walk->track, block->addr));
 }
 
 static bool visit_range(const struct walk *walk, const struct mw_range *range)
@@ -364,7 +385,7 @@ static bool visit_calls(const struct walk *walk, uint32_t id)
 	while (id != MW_POOL_NONE) {
 		const struct mw_pending *pending = mw_pool_at(&walk->track->pending, id);
 
-		if (pending->holds == MW_PENDING_BLOCK ? !visit_heap_block(walk, &pending->block)
+		if (pending->holds == MW_PENDING_BLOCK ? !visit_block_of(walk, &pending->block, pending->interval)
 						       : !visit_ranges(walk, pending->ranges))
 			return false;
 		id = pending->next;
@@ -413,6 +434,8 @@ static bool visit_block(void *context, const struct mw_track_fate *fate)
 		.number = fate->block,
 		.kind = fate->kind,
 		.settled = fate->settled,
+		.others = fate->others,
+		.variance = fate->variance,
 	};
 
 	return fate->older || visitor->visit(visitor->context, &block, fate->last);

@@ -20,14 +20,17 @@ static void count(struct mw_track *track, const struct mw_account *account, uint
 }
 
 /* False: it was before. */
-static bool mark_block(struct mw_track *track, struct mw_block *block)
+static bool mark_block(struct mw_track *track, struct mw_block *block, uint16_t interval)
 {
 	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
+	struct mw_weight weight = mw_sampling_weight(track, block, interval);
+	struct mw_amount amount = mw_weight_amount(weight, block->bytes);
 
 	if (block->thread & MW_THREAD_SETTLED)
 		return false;
 	block->thread |= MW_THREAD_SETTLED;
-	count(track, &account, 1, block->bytes);
+	count(track, &account, amount.count, amount.bytes);
+	mw_sampling_settled(track, block, weight);
 	return true;
 }
 
@@ -36,7 +39,8 @@ static struct mw_error *settle_heap(struct mw_track *track, mw_addr addr)
 	struct mw_block block, old;
 	bool replaced;
 
-	if (!mw_block_table_find(&track->heap, addr, &block) || !mark_block(track, &block))
+	if (!mw_block_table_find(&track->heap, addr, &block) ||
+	    !mark_block(track, &block, mw_sampling_interval_at(track, addr)))
 		return NULL;
 	return mw_block_table_insert(&track->heap, &block, &old, &replaced);
 }
@@ -63,7 +67,7 @@ static struct mw_error *end_realloc(struct mw_track *track, const struct mw_even
 	if (pending->holds == MW_PENDING_BLOCK) {
 		/* It was under way when the window ended, and has no other place than this (mw_track_settle()). */
 		if (!failed && event->addr != pending->block.addr)
-			(void)mark_block(track, &pending->block);
+			(void)mark_block(track, &pending->block, pending->interval);
 		return NULL;
 	}
 	addr = pending->holds == MW_PENDING_SETTLING ? pending->block.addr : 0;
@@ -216,6 +220,7 @@ static struct mw_error *put_back(struct mw_track *track, uint32_t id)
 		if (pending->holds == MW_PENDING_BLOCK &&
 		    !mw_block_table_find(&track->heap, pending->block.addr, NULL)) {
 			MW_TRY(mw_block_table_insert(&track->heap, &pending->block, &old, &replaced));
+			MW_TRY(mw_sampling_set_interval(track, pending->block.addr, pending->interval));
 			pending->holds = MW_PENDING_SETTLING;
 		}
 		id = pending->next;

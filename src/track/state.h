@@ -65,10 +65,11 @@ enum mw_pending_holds {
  * interrupted.
  */
 struct mw_pending {
-	uint32_t next;   /* older call of the same thread and family, or MW_POOL_NONE */
-	uint8_t holds;   /* enum mw_pending_holds */
-	uint32_t stack;  /* of the BEGIN, or MW_STACK_NONE */
-	uint32_t ranges; /* their root, or MW_RANGE_NONE */
+	uint32_t next;     /* older call of the same thread and family, or MW_POOL_NONE */
+	uint8_t holds;     /* enum mw_pending_holds */
+	uint16_t interval; /* of `block` (sampling.h) */
+	uint32_t stack;    /* of the BEGIN, or MW_STACK_NONE */
+	uint32_t ranges;   /* their root, or MW_RANGE_NONE */
 	uint64_t time_ns;
 	struct mw_block block;
 };
@@ -117,7 +118,7 @@ struct mw_track {
 	struct mw_thread_table threads;
 	struct mw_pool replaced; /* struct mw_replaced */
 	struct mw_class_flows flows;
-	struct mw_intervals intervals;
+	struct mw_sampling *sampling; /* NULL: every block is recorded, as far as is known */
 	struct mw_tally totals[MW_KIND_COUNT];
 	struct mw_series_clock clock;
 	uint64_t now_ns; /* the latest time of all events until now */
@@ -164,6 +165,7 @@ static inline MW_MUST_CHECK struct mw_error *mw_pending_push(struct mw_track *tr
 	pending = mw_pool_at(&track->pending, id);
 	pending->next = thread->pending[family];
 	pending->holds = MW_PENDING_NOTHING;
+	pending->interval = 0;
 	pending->stack = event->stack;
 	pending->ranges = MW_RANGE_NONE;
 	pending->time_ns = event->time_ns;

@@ -70,15 +70,22 @@ static inline MW_MUST_CHECK struct mw_error *mw_tally_follow(struct mw_tally *ta
 	return __builtin_expect(tally->known == clock->now, 1) ? NULL : mw_tally_catch_up(tally, clock);
 }
 
+/* Blocks came to be: `count` of them, with `bytes` together. True: it is the peak. */
+static inline bool mw_tally_add_amount(struct mw_tally *tally, uint64_t count, uint64_t bytes, uint64_t time_ns)
+{
+	tally->impacting.count += count;
+	tally->impacting.bytes += bytes;
+	if (tally->impacting.bytes <= tally->peak.amount.bytes)
+		return false;
+	tally->peak.amount = tally->impacting;
+	tally->peak.at_ns = time_ns;
+	return true;
+}
+
 /* A block of `bytes` came to be. */
 static inline void mw_tally_add(struct mw_tally *tally, uint64_t bytes, uint64_t time_ns)
 {
-	tally->impacting.count++;
-	tally->impacting.bytes += bytes;
-	if (tally->impacting.bytes > tally->peak.amount.bytes) {
-		tally->peak.amount = tally->impacting;
-		tally->peak.at_ns = time_ns;
-	}
+	(void)mw_tally_add_amount(tally, 1, bytes, time_ns);
 }
 
 /* `bytes` of what was live went, to what is not; `count` is 1 where they were the last of their block. */

@@ -67,7 +67,7 @@ static struct mw_error *take_thread(void *context, pid_t tid, const char *name, 
 
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
-	return mw_intervals_number(&((struct mw_track *)context)->intervals, bytes, number);
+	return mw_sampling_number(context, bytes, number);
 }
 
 /* --- fates ----------------------------------------------------------------------------------------------- */
@@ -317,6 +317,13 @@ static int kind_of(const struct mw_event *event)
 	return event->type < MW_EVENT_MAP ? MW_KIND_HEAP : (int)event->kind;
 }
 
+/* Where none is known no event may have one, nor tell of a block that was not sampled. */
+static bool knows_interval(const struct mw_track *track, const struct mw_event *event)
+{
+	return event->interval <= (track->sampling ? track->sampling->interval_count : 0) &&
+	       (!event->unsampled || track->sampling);
+}
+
 /* Do its thread and stack exist? Asked before anything is counted, so that a wrong event counts nothing. */
 static bool is_sound(const struct mw_track *track, const struct mw_event *event)
 {
@@ -330,6 +337,8 @@ static struct mw_error *refuse(const struct mw_track *track, const struct mw_eve
 {
 	if (event->thread >= track->threads.records.used)
 		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown thread %u", event->thread);
+	if (!knows_interval(track, event))
+		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown sampling interval %u", event->interval);
 	if (event->stack >= track->stacks.records.used)
 		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown stack %u", event->stack);
 	return mw_error_create(MW_ERROR_DATA, 0, "event of kind %d with stack %u of another kind", kind_of(event),
@@ -349,6 +358,10 @@ static struct mw_error *come_late(struct mw_track *track, const struct mw_event 
 
 static struct mw_error *dispatch(struct mw_track *track, const struct mw_event *event)
 {
+	if (!knows_interval(track, event))
+		return refuse(track, event);
+	if (track->sampling && event->type < MW_EVENT_MAP)
+		return mw_sampling_event(track, event);
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return take_alloc(track, event);
@@ -369,7 +382,7 @@ static struct mw_error *dispatch(struct mw_track *track, const struct mw_event *
 static __attribute__((cold, noinline)) struct mw_error *take_unusual(struct mw_track *track,
 								     const struct mw_event *event)
 {
-	if (!is_sound(track, event))
+	if (!is_sound(track, event) || !knows_interval(track, event))
 		return refuse(track, event);
 	if (track->settling)
 		return mw_settle_event(track, event);
@@ -388,7 +401,8 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 {
 	struct mw_track *track = context;
 
-	if (__builtin_expect(!is_sound(track, event) || track->settling || event->time_ns < track->now_ns ||
+	if (__builtin_expect(!is_sound(track, event) || track->settling || track->sampling || event->interval ||
+				     event->time_ns < track->now_ns ||
 				     mw_series_clock_lags(&track->clock, event->time_ns),
 			     0))
 		return take_unusual(track, event);
@@ -477,7 +491,7 @@ void mw_track_destroy(struct mw_track *track)
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
 	mw_class_flows_restart(&track->flows);
-	mw_intervals_deinit(&track->intervals);
+	mw_sampling_destroy(track->sampling);
 	mw_pool_deinit(&track->replaced);
 	mw_index_deinit(&track->late.index);
 	free(track->late.items);

@@ -81,6 +81,9 @@ struct mw_track_fate {
 	bool last;
 	/* It was there at the end, and has been freed since (mw_track_settle()). */
 	bool settled;
+	/* Where blocks are sampled: how many others it stands for, and the variance of that. */
+	uint64_t others;
+	double variance;
 };
 
 #define MW_TIME_UNKNOWN UINT64_MAX
@@ -152,6 +155,7 @@ struct mw_track_totals {
 	struct mw_amount aofo;     /* of blocks that the tracker knows: allocated before the interval, and still live */
 	struct mw_track_peak peak; /* of impacting, by bytes; the first moment of the highest */
 	struct mw_amount settled_later; /* of impacting: freed after the window */
+	struct mw_spreads spreads;      /* of the heap, where its blocks are sampled */
 };
 
 /* Lifetimes of freed blocks, from a mergeable log-scale histogram (histogram.h); relative error at most 5 %
@@ -182,6 +186,9 @@ struct mw_track_sum {
 };
 void mw_track_stack_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count);
 void mw_track_thread_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count);
+/* What is known of the sampling of heap blocks; NULL: every one is recorded. Good until the next event. */
+struct mw_sampling;
+const struct mw_sampling *mw_track_sampling(const struct mw_track *track);
 /* The latest time of all events until now. */
 uint64_t mw_track_now(const struct mw_track *track);
 struct mw_histogram;
@@ -198,6 +205,7 @@ struct mw_track_thread {
 	pid_t tid;
 	const char *name;                            /* good as long as the tracker */
 	struct mw_amount size, impacting, transient; /* heap and vm, without vm-internal */
+	struct mw_spreads spreads;                   /* of its heap blocks, where these are sampled */
 };
 void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_track_thread *out);
 
@@ -210,7 +218,9 @@ struct mw_track_block {
 	uint32_t stack, thread;
 	uint32_t number; /* as mw_track_fate.block */
 	enum mw_kind kind;
-	bool settled; /* as in mw_track_fate */
+	bool settled; /* as in mw_track_fate, and so the next two */
+	uint64_t others;
+	double variance;
 };
 /* Call `visit` for each live block in no order until it returns false. A vm block in pieces comes once a piece: only
  * the first has `first` set, for counting. Blocks between BEGIN and END are live. `visit` may not call this or

@@ -108,11 +108,11 @@ static bool sum_block(void *context, const struct mw_track_block *block, bool fi
 	assert_true(block->thread < sums->thread_count);
 	mw_track_stack(sums->track, block->stack, &stack);
 	assert_int_equal(stack.kind, block->kind);
-	sums->stacks[block->stack].count += first;
-	sums->stacks[block->stack].bytes += block->bytes;
+	sums->stacks[block->stack].count += first + block->others;
+	sums->stacks[block->stack].bytes += (1 + block->others) * block->bytes;
 	if (block->kind != MW_KIND_VM_INTERNAL) {
-		sums->threads[block->thread].count += first;
-		sums->threads[block->thread].bytes += block->bytes;
+		sums->threads[block->thread].count += first + block->others;
+		sums->threads[block->thread].bytes += (1 + block->others) * block->bytes;
 	}
 	return true;
 }
