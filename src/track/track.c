@@ -267,7 +267,7 @@ static __attribute__((noinline)) struct mw_error *end_realloc(struct mw_track *t
 			err = mw_replaced_take(track, alloc.stack, alloc.size, held.block.bytes,
 					       held.holds == MW_PENDING_UNKNOWN);
 	}
-	return mw_track_first_error(err, take_alloc(track, &alloc));
+	return alloc.unsampled ? err : mw_track_first_error(err, take_alloc(track, &alloc));
 }
 
 static __attribute__((noinline)) struct mw_error *fail_realloc(struct mw_track *track, const struct mw_event *event)
@@ -317,11 +317,9 @@ static int kind_of(const struct mw_event *event)
 	return event->type < MW_EVENT_MAP ? MW_KIND_HEAP : (int)event->kind;
 }
 
-/* Where none is known no event may have one, nor tell of a block that was not sampled. */
 static bool knows_interval(const struct mw_track *track, const struct mw_event *event)
 {
-	return event->interval <= (track->sampling ? track->sampling->interval_count : 0) &&
-	       (!event->unsampled || track->sampling);
+	return event->interval <= (track->sampling ? track->sampling->interval_count : 0);
 }
 
 /* Do its thread and stack exist? Asked before anything is counted, so that a wrong event counts nothing. */
