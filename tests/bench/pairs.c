@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * pairs BOARD DEPTH THREADS [vary|use|null]: each thread makes malloc+free pairs as fast as it can, DEPTH of this
+ * pairs BOARD DEPTH THREADS [vary|frames|order|use|null]: each thread makes malloc+free pairs as fast as it can, DEPTH of this
  * program's functions deep, and counts them on its line of the board.
  *
  * As it is, the stack is built once and the pairs are made in the leaf. `vary`: the stack is built anew for each pair,
- * by one of 128 ways that differ in return addresses only, so that no walk is like the one before. `use`: the block is
- * written and read, some ten million pairs a second and thread. `null`: only
- * free(NULL), a stop that tells nothing.
+ * by one of 128 ways (64, 8 deep) that differ in return addresses, so that no walk is like the one before. Which it is
+ * comes from a random number, so that no branch predictor knows the path, and the levels that differ are spread over
+ * the whole depth. `frames`: the same, and what lies between two of those levels has frames of other sizes, too.
+ * `order`: as `vary`, one way after the other, which a predictor learns: the difference of the two, unwatched, is what
+ * it does not know of `vary`. `use`: the block is written and read, some ten million pairs a second and thread.
+ * `null`: only free(NULL), a stop that tells nothing.
  *
  * Built as `unwound` it has a freeing function of its own, by a name that memwatch knows, that does nothing: called for
  * a block that nobody allocated, it is one stop with its stack unwound and told. Mode `null` makes such calls.
@@ -22,14 +25,15 @@
 #define KEEP __attribute__((noipa))
 #endif
 
-#define WAYS      128u
+#define WAY_BITS  7u
+#define WAYS      (1u << WAY_BITS)
 #define MAX_DEPTH 32
 #define SIZE      64
 
-enum mode { SAME, VARY, USE, NONE };
+enum mode { SAME, VARY, FRAMES, ORDER, USE, NONE };
 
 static enum mode mode;
-static unsigned depth;
+static unsigned depth, ways[WAYS];
 static struct board_line *board;
 
 #ifdef UNWOUND
@@ -66,13 +70,15 @@ KEEP static void use_block(void)
 
 /* `way`: which call to go down by, one bit a level. */
 typedef void level(struct board_line *line, unsigned way);
-static level *const levels[];
+static level *const levels[], *const *others; /* what the other call of each level leads to */
 
 KEEP static void leaf(struct board_line *line, unsigned way)
 {
 	(void)way;
 	switch (mode) {
 	case VARY:
+	case FRAMES:
+	case ORDER:
 		make_pair();
 		line->value++;
 		break;
@@ -98,17 +104,18 @@ KEEP static void leaf(struct board_line *line, unsigned way)
 }
 
 /* Levels are functions of their own, and the calls of one don't look alike: nothing may merge them. */
-#define LEVEL(n)                                                                                                       \
-	KEEP static void level_##n(struct board_line *line, unsigned way)                                              \
+#define LEVEL_OF(name, n, words)                                                                                       \
+	KEEP static void name##_##n(struct board_line *line, unsigned way)                                             \
 	{                                                                                                              \
-		volatile unsigned local[(n) % 5 + 1];                                                                  \
+		volatile unsigned local[words];                                                                        \
 		local[0] = (n);                                                                                        \
 		if (way & 1)                                                                                           \
-			levels[(n)-1](line, way >> 1);                                                                 \
+			others[(n)-1](line, way >> 1);                                                                 \
 		else                                                                                                   \
 			levels[local[0] - 1](line, way >> 1);                                                          \
 		local[0] = 0;                                                                                          \
 	}
+#define LEVEL(n) LEVEL_OF(level, n, (n) % 5 + 1) LEVEL_OF(other, n, (n) % 3 * 8 + 13)
 
 LEVEL(1)
 LEVEL(2)
@@ -142,18 +149,49 @@ LEVEL(29)
 LEVEL(30)
 LEVEL(31)
 
-static level *const levels[MAX_DEPTH] = {
-	leaf,     level_1,  level_2,  level_3,  level_4,  level_5,  level_6,  level_7,  level_8,  level_9,  level_10,
-	level_11, level_12, level_13, level_14, level_15, level_16, level_17, level_18, level_19, level_20, level_21,
-	level_22, level_23, level_24, level_25, level_26, level_27, level_28, level_29, level_30, level_31,
-};
+#define TABLE(name)                                                                                                    \
+	{                                                                                                              \
+		leaf, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8, name##_9,        \
+			name##_10, name##_11, name##_12, name##_13, name##_14, name##_15, name##_16, name##_17,        \
+			name##_18, name##_19, name##_20, name##_21, name##_22, name##_23, name##_24, name##_25,        \
+			name##_26, name##_27, name##_28, name##_29, name##_30, name##_31                               \
+	}
+
+static level *const levels[MAX_DEPTH] = TABLE(level), *const wider[MAX_DEPTH] = TABLE(other);
+
+/* Each way's bits, as far apart as the depth allows; leaf and work are two of it. */
+static void plan_ways(void)
+{
+	unsigned count = depth - 2, bits = count < WAY_BITS ? count : WAY_BITS;
+
+	for (unsigned i = 0; i < WAYS; i++)
+		for (unsigned bit = 0; bit < bits; bit++)
+			ways[i] |= (i >> bit & 1) << bit * count / bits;
+}
 
 static void *work(void *line)
 {
-	/* leaf and this function are two of the depth. */
-	for (unsigned way = 0;; way++)
-		levels[depth - 2](line, way % WAYS);
+	unsigned random = 2463534242u, next = 0;
+
+	for (;;) {
+		random ^= random << 13;
+		random ^= random >> 17;
+		random ^= random << 5;
+		next = mode == ORDER ? next + 1 : random >> (32 - WAY_BITS);
+		levels[depth - 2](line, ways[next % WAYS]);
+	}
 	return NULL;
+}
+
+static enum mode mode_of(const char *name)
+{
+	static const char *const names[] = {"", "vary", "frames", "order", "use", "null"};
+
+	for (unsigned i = 1; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return (enum mode)i;
+	fprintf(stderr, "pairs: what is %s?\n", name);
+	exit(2);
 }
 
 int main(int argc, char **argv)
@@ -161,18 +199,20 @@ int main(int argc, char **argv)
 	unsigned threads;
 
 	if (argc < 4 || argc > 5) {
-		fprintf(stderr, "usage: pairs BOARD DEPTH THREADS [vary|use|null]\n");
+		fprintf(stderr, "usage: pairs BOARD DEPTH THREADS [vary|frames|order|use|null]\n");
 		return 2;
 	}
 	board = board_open(argv[1]);
 	depth = (unsigned)strtoul(argv[2], NULL, 10);
 	threads = (unsigned)strtoul(argv[3], NULL, 10);
 	if (argc == 5)
-		mode = strcmp(argv[4], "vary") == 0 ? VARY : strcmp(argv[4], "use") == 0 ? USE : NONE;
+		mode = mode_of(argv[4]);
+	others = mode == FRAMES ? wider : levels;
 	if (depth < 3 || depth > MAX_DEPTH || threads < 1 || threads > BOARD_SIZE / sizeof(*board)) {
 		fprintf(stderr, "pairs: 3 to %d deep, 1 to %zu threads\n", MAX_DEPTH, BOARD_SIZE / sizeof(*board));
 		return 2;
 	}
+	plan_ways();
 	for (unsigned i = 1; i < threads; i++) {
 		pthread_t thread;
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #define TID_OFFSET_MAX   4096
@@ -42,6 +43,11 @@ struct image *image_create(struct shared *shared)
 	image->context->rdfsbase = 0;
 	image->context->hook_count = MW_STUB_MAX_HOOKS;
 	return image;
+}
+
+void image_use_rdfsbase(struct image *image)
+{
+	image->context->rdfsbase = (getauxval(AT_HWCAP2) & 2 /* HWCAP2_FSGSBASE */) != 0;
 }
 
 void image_destroy(struct image *image)
