@@ -68,6 +68,18 @@ static inline void cpu_add32(uint32_t *to, uint32_t count)
 	__asm__ volatile("addl %1, %0" : "+m"(*to) : "er"(count) : "memory", "cc");
 }
 
+/* From the C functions back to the assembly, which takes their frames away. What never comes to its end a compiler takes
+ * for cold: it is not told. */
+static inline void cpu_entered(uint32_t answer, const void *saved)
+{
+	__asm__ volatile("jmp mw_stub_entered" : : "D"(answer), "S"(saved) : "memory");
+}
+
+static inline void cpu_left(const void *call)
+{
+	__asm__ volatile("jmp mw_stub_left" : : "S"(call) : "memory");
+}
+
 /* Integer argument `index` (0…5) of a function at its entry, from registers in DWARF order. */
 static inline uint64_t cpu_argument(const uint64_t gpr[16], unsigned index)
 {

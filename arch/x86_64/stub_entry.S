@@ -11,6 +11,9 @@
  * Every register and flag, vector and x87 state included (nothing here touches it), is at the original as it was at the
  * call, and back in the caller as the original left it. Calls and returns are balanced, as shadow stacks want it. The
  * direction flag is clear at calls, as the ABI says. No popf: it is slow.
+ *
+ * The C functions are jumped to, with a return address where a call would have put it, and jump back here: why there are
+ * no calls, recorder.h says at STUB_FLAT. What they leave on the stack and in registers is of no matter then.
  */
 #include "stub_layout.h"
 
@@ -77,17 +80,30 @@ on:
 	movq	%r15, 120(%rsp)
 	movq	%rsp, %rdi
 	leaq	STUB_SAVED_SIZE(%rsp), %rsi
-	call	mw_stub_enter
+	leaq	entered(%rip), %rax
+	pushq	%rax
+	jmp	mw_stub_entering
+/* %edi: what next, %rsi: where the registers are saved. */
+	.globl	mw_stub_entered
+	.hidden	mw_stub_entered
+mw_stub_entered:
 entered:
-	testl	%eax, %eax
+	movq	%rsi, %rsp
+	testl	%edi, %edi
 	movq	8(%rsp), %rdx
 	movq	16(%rsp), %rcx
+	movq	24(%rsp), %rbx
 	movq	32(%rsp), %rsi
 	movq	40(%rsp), %rdi
+	movq	48(%rsp), %rbp
 	movq	64(%rsp), %r8
 	movq	72(%rsp), %r9
 	movq	80(%rsp), %r10
 	movq	88(%rsp), %r11
+	movq	96(%rsp), %r12
+	movq	104(%rsp), %r13
+	movq	112(%rsp), %r14
+	movq	120(%rsp), %r15
 	movq	STUB_SAVED_FLAGS(%rsp), %rax
 	jz	pass
 	restore_flags
@@ -98,23 +114,66 @@ entered:
 	.globl	mw_stub_returned
 	.hidden	mw_stub_returned
 mw_stub_returned:
-	leaq	-80(%rsp), %rsp
+	leaq	-STUB_LEFT_SIZE(%rsp), %rsp
 	movq	%rax, 0(%rsp)
 	save_flags
-	movq	%rax, 72(%rsp)
+	movq	%rax, STUB_LEFT_FLAGS(%rsp)
 	movq	%rdx, 8(%rsp)
 	movq	%rcx, 16(%rsp)
+/* A free has nothing to tell any more: as mw_stub_leave does with it. */
+	movl	STUB_LEFT_SIZE+STUB_CALL_FLAGS(%rsp), %eax
+	andl	$STUB_SILENT_FREE, %eax
+	cmpl	$STUB_SILENT_FREE, %eax
+	jne	leave
+	leaq	STUB_LEFT_SIZE(%rsp), %rax
+	xorq	mw_stub_context+STUB_CONTEXT_COOKIE(%rip), %rax
+	cmpq	%rax, STUB_LEFT_SIZE+STUB_CALL_COOKIE(%rsp)
+	jne	leave
+	movq	mw_stub_context+STUB_CONTEXT_GUARD(%rip), %rax
+	cmpl	$1, (%rax)
+	jne	leave
+	cmpl	$0, mw_stub_context+STUB_CONTEXT_RDFSBASE(%rip)
+	je	leave
+	movq	STUB_LEFT_SIZE+STUB_CALL_SLOT(%rsp), %rcx
+	rdfsbase %rax
+	cmpq	%rax, STUB_SLOT_OWNER(%rcx)
+	jne	leave
+	movq	STUB_LEFT_SIZE+STUB_CALL_PREV(%rsp), %rax
+	movq	$0, STUB_LEFT_SIZE+STUB_CALL_COOKIE(%rsp)
+	movq	%rax, STUB_SLOT_TOP(%rcx)
+	decl	STUB_SLOT_OPEN(%rcx)
+	movq	STUB_LEFT_FLAGS(%rsp), %rax
+	restore_flags
+	movq	0(%rsp), %rax
+	movq	8(%rsp), %rdx
+	movq	16(%rsp), %rcx
+	leaq	STUB_LEFT_SIZE+STUB_CALL_SIZE(%rsp), %rsp
+	ret
+leave:
 	movq	%rsi, 24(%rsp)
 	movq	%rdi, 32(%rsp)
 	movq	%r8, 40(%rsp)
 	movq	%r9, 48(%rsp)
 	movq	%r10, 56(%rsp)
 	movq	%r11, 64(%rsp)
-	leaq	80(%rsp), %rdi
+	movq	%rbx, 72(%rsp)
+	movq	%rbp, 80(%rsp)
+	movq	%r12, 88(%rsp)
+	movq	%r13, 96(%rsp)
+	movq	%r14, 104(%rsp)
+	movq	%r15, 112(%rsp)
+	leaq	STUB_LEFT_SIZE(%rsp), %rdi
 	movq	0(%rsp), %rsi
-	call	mw_stub_leave
+	leaq	left(%rip), %rax
+	pushq	%rax
+	jmp	mw_stub_leaving
+/* %rsi: the call. */
+	.globl	mw_stub_left
+	.hidden	mw_stub_left
+mw_stub_left:
 left:
-	movq	72(%rsp), %rax
+	leaq	-STUB_LEFT_SIZE(%rsi), %rsp
+	movq	STUB_LEFT_FLAGS(%rsp), %rax
 	restore_flags
 	movq	0(%rsp), %rax
 	movq	8(%rsp), %rdx
@@ -125,7 +184,13 @@ left:
 	movq	48(%rsp), %r9
 	movq	56(%rsp), %r10
 	movq	64(%rsp), %r11
-	leaq	80+STUB_CALL_SIZE(%rsp), %rsp
+	movq	72(%rsp), %rbx
+	movq	80(%rsp), %rbp
+	movq	88(%rsp), %r12
+	movq	96(%rsp), %r13
+	movq	104(%rsp), %r14
+	movq	112(%rsp), %r15
+	leaq	STUB_LEFT_SIZE+STUB_CALL_SIZE(%rsp), %rsp
 	ret
 
 /* Below the stack pointer lies the red zone: what handles a signal leaves it alone. */

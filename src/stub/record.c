@@ -10,11 +10,21 @@
 _Static_assert(STUB_CALL_SIZE == MW_STUB_CALL_SIZE, "");
 _Static_assert(STUB_CALL_HOOK == offsetof(struct mw_stub_call, hook), "");
 _Static_assert(STUB_CALL_ORIGINAL == offsetof(struct mw_stub_call, original), "");
+_Static_assert(STUB_CALL_PREV == offsetof(struct mw_stub_call, prev), "");
+_Static_assert(STUB_CALL_COOKIE == offsetof(struct mw_stub_call, cookie), "");
+_Static_assert(STUB_CALL_SLOT == offsetof(struct mw_stub_call, slot), "");
+_Static_assert(STUB_CALL_FLAGS == offsetof(struct mw_stub_call, flags), "");
+_Static_assert(STUB_SILENT_FREE == (MW_STUB_FREE | MW_STUB_SILENT), "");
+_Static_assert(STUB_SLOT_OWNER == offsetof(struct mw_ring_slot, owner), "");
+_Static_assert(STUB_SLOT_TOP == offsetof(struct mw_ring_slot, top), "");
+_Static_assert(STUB_SLOT_OPEN == offsetof(struct mw_ring_slot, open), "");
 _Static_assert(STUB_SAVED_SIZE == sizeof(struct mw_stub_saved), "");
 _Static_assert(STUB_SAVED_FLAGS == offsetof(struct mw_stub_saved, flags), "");
 _Static_assert(STUB_CONTEXT_SIZE == sizeof(struct mw_stub_context), "");
 _Static_assert(STUB_CONTEXT_GUARD == offsetof(struct mw_stub_context, guard), "");
 _Static_assert(STUB_CONTEXT_SHARED == offsetof(struct mw_stub_context, shared), "");
+_Static_assert(STUB_CONTEXT_COOKIE == offsetof(struct mw_stub_context, cookie), "");
+_Static_assert(STUB_CONTEXT_RDFSBASE == offsetof(struct mw_stub_context, rdfsbase), "");
 _Static_assert(STUB_CONTEXT_HOOK_COUNT == offsetof(struct mw_stub_context, hook_count), "");
 _Static_assert(STUB_CONTEXT_HOOKS == offsetof(struct mw_stub_context, hooks), "");
 _Static_assert(STUB_HOOK_SIZE == sizeof(struct mw_stub_hook), "");
@@ -151,7 +161,7 @@ static uint64_t usable(const struct stub_visit *visit, uint64_t block)
 	return visit->hook->flags & MW_STUB_GLIBC ? stub_chunk_usable(block) : UINT64_MAX;
 }
 
-static STUB_RARE bool free_unknown(struct stub_visit *visit, uint64_t block)
+static inline bool free_unknown(struct stub_visit *visit, uint64_t block)
 {
 	const struct mw_stub_context *context = stub_context();
 	uint32_t stack;
@@ -227,7 +237,7 @@ static inline void allocated(struct stub_visit *visit, uint32_t type, uint64_t b
 }
 
 /* It failed: the block is what it was. */
-static void failed(struct stub_visit *visit)
+static STUB_RARE void failed(struct stub_visit *visit)
 {
 	const struct mw_stub_call *call = visit->call;
 
@@ -252,7 +262,7 @@ static void leave_realloc(struct stub_visit *visit, uint64_t result)
 }
 
 /* xallocx gives the block's real size, mi_expand the block or NULL. */
-static void leave_resize(struct stub_visit *visit, uint64_t result)
+static STUB_RARE void leave_resize(struct stub_visit *visit, uint64_t result)
 {
 	const struct mw_stub_call *call = visit->call;
 
@@ -343,7 +353,7 @@ static bool vm_is_fixed(const struct stub_visit *visit)
 }
 
 /* Memory that goes, before it is asked whether the call counts. */
-static void vm_forget(struct stub_visit *visit)
+static STUB_RARE void vm_forget(struct stub_visit *visit)
 {
 	uint64_t first = stub_argument(visit, 0);
 
@@ -381,7 +391,7 @@ static void begin_vm(struct stub_visit *visit, uint32_t type)
 		call->flags |= MW_STUB_BEGUN;
 }
 
-static unsigned vm_enter(struct stub_visit *visit, enum stub_inside inside)
+static inline unsigned vm_enter(struct stub_visit *visit, enum stub_inside inside)
 {
 	const struct mw_stub_context *context = stub_context();
 	struct mw_stub_call *call = visit->call;
@@ -420,7 +430,7 @@ static void leave_mremap(struct stub_visit *visit, uint64_t result)
 	}
 }
 
-static void vm_leave(struct stub_visit *visit, uint64_t result)
+static STUB_RARE void vm_leave(struct stub_visit *visit, uint64_t result)
 {
 	const struct mw_stub_call *call = visit->call;
 	bool failed = result == UINT64_MAX;
@@ -546,7 +556,7 @@ static STUB_RARE bool is_quiet(const struct stub_visit *visit)
 	}
 }
 
-unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
+STUB_FLAT STUB_API unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 {
 	const struct mw_stub_context *context = stub_context();
 	struct stub_visit visit;
@@ -600,7 +610,7 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 	return answer;
 }
 
-void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
+STUB_FLAT STUB_API void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 {
 	const struct mw_stub_context *context = stub_context();
 	struct mw_ring_slot *slot = (struct mw_ring_slot *)(uintptr_t)call->slot;
@@ -638,6 +648,19 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	}
 	stub_visit_end(&visit);
 }
+
+#ifdef MW_STUB_IMAGE
+STUB_FLAT void mw_stub_entering(struct mw_stub_saved *saved, struct mw_stub_call *call)
+{
+	cpu_entered(mw_stub_enter(saved, call), saved);
+}
+
+STUB_FLAT void mw_stub_leaving(struct mw_stub_call *call, uint64_t result)
+{
+	mw_stub_leave(call, result);
+	cpu_left(call);
+}
+#endif
 
 #define CLEANUP_PHASE   2
 #define CONTINUE_UNWIND 8

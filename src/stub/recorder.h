@@ -23,7 +23,13 @@
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-#define STUB_RARE   __attribute__((noinline, cold))
+#define STUB_RARE   __attribute__((noinline))
+/*
+ * All that it calls is part of it, but for what is STUB_RARE. A processor predicts where so many returns lead (32 on
+ * Zen 5) and no more, and a call takes a place for as long as it has not retired, returned or not: what is called here
+ * is missing to the program when it returns.
+ */
+#define STUB_FLAT __attribute__((flatten))
 /* The image is one translation unit, and what is used in one place there is part of it; tests link the parts. */
 #ifdef MW_STUB_IMAGE
 #define STUB_API static
@@ -41,9 +47,13 @@ struct mw_stub_saved {
 #define MW_STUB_PASS 0u
 #define MW_STUB_WRAP 1u
 
-/* From the assembly. */
-unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call);
-void mw_stub_leave(struct mw_stub_call *call, uint64_t result);
+STUB_API unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call);
+STUB_API void mw_stub_leave(struct mw_stub_call *call, uint64_t result);
+#ifdef MW_STUB_IMAGE
+/* From the assembly, with them inside: instead of returning they go on there. */
+void mw_stub_entering(struct mw_stub_saved *saved, struct mw_stub_call *call);
+void mw_stub_leaving(struct mw_stub_call *call, uint64_t result);
+#endif
 /* From the C++ runtime, as _Unwind_Personality_Fn of the Itanium C++ ABI has it. */
 int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, void *context);
 
@@ -173,16 +183,37 @@ STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64
 /* stack.c: the row of the code that returns to `pc`. */
 STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
 
-static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
+/* Where rows are looked for, as it is now. */
+struct stub_rows {
+	struct mw_ring_control *control;
+	const struct mw_ring_cached_row *cache;
+	uint64_t mask, generation;
+};
+
+static inline struct stub_rows stub_rows(struct mw_ring_control *control)
 {
-	const struct mw_ring_cached_row *cache = stub_at(control, control->cache);
-	const struct mw_ring_cached_row *entry = &cache[(pc ^ pc >> 16) & (control->cache_count - 1)];
+	return (struct stub_rows){.control = control,
+				  .cache = stub_at(control, control->cache),
+				  .mask = control->cache_count - 1,
+				  .generation = control->generation};
+}
+
+static inline uint64_t stub_row_of(const struct stub_rows *rows, uint64_t pc)
+{
+	const struct mw_ring_cached_row *entry = &rows->cache[(pc ^ pc >> 16) & rows->mask];
 	uint64_t row = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
 	uint64_t tag = __atomic_load_n(&entry->tag, __ATOMIC_RELAXED);
 
-	if (likely((tag ^ row) == (pc ^ (uint64_t)control->generation << 48)))
+	if (likely((tag ^ row) == (pc ^ rows->generation << 48)))
 		return row;
-	return stub_row_find(control, pc);
+	return stub_row_find(rows->control, pc);
+}
+
+static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
+{
+	struct stub_rows rows = stub_rows(control);
+
+	return stub_row_of(&rows, pc);
 }
 
 /* record.c: blocks that were allocated in the window. */
