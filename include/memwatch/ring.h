@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   6u
+#define MW_RING_LAYOUT   8u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -201,10 +201,12 @@ static inline uint32_t mw_ring_slot_first(uint64_t thread_pointer, uint32_t slot
 
 #define MW_RING_MEMOS      16 /* a ring; 2^n */
 #define MW_RING_MEMO_WORDS 48
+#define MW_RING_MEMO_SIZES 64 /* 2^n */
 
 /*
  * A walk: from where it began, what it read, and the id of the stack that it found. A walk is a function of that, so
  * one that begins in the same way and would read the same finds the same. 0 for a return address: it does not count.
+ * The frames' sizes are those of the last walk that looked for its memo there: guesses.
  */
 struct mw_ring_memo {
 	uint64_t ret;  /* the call's return address */
@@ -213,11 +215,13 @@ struct mw_ring_memo {
 	uint64_t top;  /* end of what was read */
 	uint32_t key, generation;
 	uint32_t id, count;
-	uint64_t fp_used;
+	uint32_t fp_used;
+	uint32_t misses; /* in a row */
 	uint64_t unused;
 	struct {
 		uint64_t at, word;
 	} words[MW_RING_MEMO_WORDS];
+	uint32_t sizes[MW_RING_MEMO_SIZES];
 };
 
 /* (hash → id): tag ^ id is the hash, so an entry half written does not count. */

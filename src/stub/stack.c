@@ -105,10 +105,13 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-/* A frame: `sp` is as the call that returns to `pc` left it. */
+#define FP_LOST 1u /* for fp_at: no place where it could be saved */
+
+/* A frame: `sp` is as the call that returns to `pc` left it. The frame pointer is read where it is needed only. */
 struct stub_frame {
-	uint64_t pc, sp, fp, high;
-	bool fp_lost;
+	uint64_t pc, sp;
+	uint64_t fp, fp_at; /* the frame pointer, or where it is saved, unless 0 */
+	uint64_t low, high; /* of the stack that may be read: low <= sp, sp + 8 <= high */
 };
 
 enum stub_step {
@@ -119,22 +122,38 @@ enum stub_step {
 	STUB_SLOW, /* can't be known here */
 };
 
-/* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */
-static inline enum stub_step frame_to(struct stub_frame *frame, uint64_t cfa, uint64_t row, uint64_t at)
+/* False: it can't be known. */
+static inline bool frame_fp(const struct stub_frame *frame, uint64_t *fp)
+{
+	uint64_t at = frame->fp_at;
+
+	if (!at) {
+		*fp = frame->fp;
+		return true;
+	}
+	if (unlikely(at & 7 || at - frame->low > frame->high - frame->low - 8))
+		return false;
+	*fp = stub_read(at);
+	return true;
+}
+
+/* Where the frame pointer is saved from here on; `at`: where it would be. */
+static inline void frame_fp_goes(struct stub_frame *frame, uint64_t row, uint64_t at)
 {
 	enum mw_row_fp fp = mw_row_fp(row);
 
-	/* frame->sp + 8 <= high holds of every frame. */
+	if (fp == MW_ROW_FP_SAVED)
+		frame->fp_at = at ? at : FP_LOST;
+	else if (unlikely(fp != MW_ROW_FP_SAME))
+		frame->fp_at = FP_LOST;
+}
+
+/* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */
+static inline enum stub_step frame_to(struct stub_frame *frame, uint64_t cfa, uint64_t row, uint64_t at)
+{
 	if (unlikely(cfa - (frame->sp + 8) > frame->high - (frame->sp + 8) || cfa & 7))
 		return STUB_SLOW;
-	if (fp == MW_ROW_FP_SAVED) {
-		if (unlikely(at - frame->sp > frame->high - frame->sp - 8 || at & 7))
-			return STUB_SLOW;
-		frame->fp = stub_read(at);
-		frame->fp_lost = false;
-	} else if (unlikely(fp != MW_ROW_FP_SAME)) {
-		frame->fp_lost = true;
-	}
+	frame_fp_goes(frame, row, at);
 	frame->pc = stub_read(cfa - 8);
 	frame->sp = cfa;
 	/* A stack ends at 0; where no caller has room there is none. */
@@ -143,9 +162,9 @@ static inline enum stub_step frame_to(struct stub_frame *frame, uint64_t cfa, ui
 	return likely(frame->high - cfa >= 8) ? STUB_CALLER : STUB_SLOW;
 }
 
-static enum stub_step frame_step_odd(struct stub_frame *frame, uint64_t row)
+static enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 {
-	uint64_t n = (uint64_t)(int64_t)mw_row_n(row), at = (uint64_t)(int64_t)mw_row_fp_at(row), cfa;
+	uint64_t n = (uint64_t)(int64_t)mw_row_n(row), at = (uint64_t)(int64_t)mw_row_fp_at(row), cfa, fp;
 
 	switch (mw_row_kind(row)) {
 	case MW_ROW_SP:
@@ -153,15 +172,17 @@ static enum stub_step frame_step_odd(struct stub_frame *frame, uint64_t row)
 		cfa = frame->sp + n;
 		return frame_to(frame, cfa, row, cfa + at);
 	case MW_ROW_FP:
-		if (frame->fp_lost)
+		if (!frame_fp(frame, &fp))
 			return STUB_SLOW;
-		cfa = frame->fp + n;
+		cfa = fp + n;
 		return frame_to(frame, cfa, row, cfa + at);
 	case MW_ROW_FP_DEREF:
-		cfa = frame->fp + n;
-		if (frame->fp_lost || cfa - frame->sp > frame->high - frame->sp - 8 || cfa & 7)
+		if (!frame_fp(frame, &fp))
 			return STUB_SLOW;
-		return frame_to(frame, stub_read(cfa), row, frame->fp + at);
+		cfa = fp + n;
+		if (cfa - frame->sp > frame->high - frame->sp - 8 || cfa & 7)
+			return STUB_SLOW;
+		return frame_to(frame, stub_read(cfa), row, fp + at);
 	case MW_ROW_END:
 		return STUB_END;
 	case MW_ROW_FOREIGN:
@@ -173,23 +194,14 @@ static enum stub_step frame_step_odd(struct stub_frame *frame, uint64_t row)
 	}
 }
 
-static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
-{
-	uint64_t cfa;
-
-	if (unlikely(mw_row_kind(row) != MW_ROW_SP))
-		return frame_step_odd(frame, row);
-	cfa = frame->sp + (uint64_t)(int64_t)mw_row_n(row);
-	return frame_to(frame, cfa, row, cfa + (uint64_t)(int64_t)mw_row_fp_at(row));
-}
-
 static void frame_first(const struct stub_visit *visit, struct stub_frame *frame)
 {
 	frame->pc = visit->ret;
 	frame->sp = (uint64_t)(uintptr_t)visit->call + STUB_LINK_SIZE;
 	frame->fp = visit->saved->gpr[CPU_FP];
+	frame->fp_at = 0;
+	frame->low = frame->sp;
 	frame->high = visit->high;
-	frame->fp_lost = false;
 }
 
 /* The signal interrupted the recorder itself: what it was recording is the program's call. */
@@ -203,8 +215,8 @@ static enum stub_step cross_recorder(struct stub_visit *visit, struct stub_frame
 	if (!frame->high || frame->high - call < STUB_LINK_SIZE + 8)
 		return STUB_SLOW;
 	frame->pc = stub_read(call + MW_STUB_CALL_SIZE);
-	frame->sp = call + STUB_LINK_SIZE;
-	frame->fp_lost = true;
+	frame->sp = frame->low = call + STUB_LINK_SIZE;
+	frame->fp_at = FP_LOST;
 	return STUB_CALLER;
 }
 
@@ -220,7 +232,7 @@ static enum stub_step frame_cross(struct stub_visit *visit, struct stub_frame *f
 	if (mw_row_kind(stub_row(visit->control, interrupted + 1)) == MW_ROW_OURS)
 		return cross_recorder(visit, frame);
 	frame->fp = stub_read(frame->sp + CPU_SIGNAL_FP);
-	frame->fp_lost = false;
+	frame->fp_at = 0;
 	if (sp & 7)
 		return STUB_SLOW;
 	if (sp < frame->sp || sp >= frame->high)
@@ -228,7 +240,7 @@ static enum stub_step frame_cross(struct stub_visit *visit, struct stub_frame *f
 	if (!frame->high || frame->high - sp < 8)
 		return STUB_SLOW;
 	frame->pc = interrupted + 1;
-	frame->sp = sp;
+	frame->sp = frame->low = sp;
 	return STUB_CALLER;
 }
 
@@ -382,21 +394,28 @@ STUB_RARE bool stub_allocates_exception(struct stub_visit *visit)
 #define PAGE_BYTES 4096u
 #define UNIT_WORDS (MW_RING_UNIT / sizeof(uint64_t))
 
+#define MISSES    8  /* of a memo in a row: it is left alone then … */
+#define TRY_AGAIN 16 /* … but for one walk in so many */
+
 struct stack {
 	struct mw_ring_memo *memo; /* to be filled in, or NULL */
+	uint32_t *sizes;           /* of the frames, as the last walk from there found them, or NULL */
 	uint64_t *frames;          /* in the scratch */
 	uint64_t entries;          /* slot->entries at the beginning */
 	uint64_t hash;
 	uint32_t count, cut;
-	uint64_t saved_at; /* where the frame pointer was read from, or 0 */
-	uint64_t top;      /* end of what the walk read, and of the frames that it met */
-	bool crossed;      /* a signal's frame: part of it may be on another stack */
+	uint64_t top; /* end of what the walk read, and of the frames that it met */
+	bool crossed; /* a signal's frame: part of it may be on another stack */
 };
 
-static inline uint64_t mix(uint64_t hash, uint64_t word)
+#define ODD UINT64_C(0x9e3779b97f4a7c15)
+
+/* The frames' hash is a sum, so that none has to wait for the one before: a word's part depends on its place, by a salt. */
+static inline uint64_t mixed(uint64_t word, uint64_t salt)
 {
-	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 29;
+	unsigned __int128 product = (unsigned __int128)(word + salt) * UINT64_C(0xd6e8feb86659fd93);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 /* What a walk reads, for the next one. `at`: where a word was. */
@@ -428,6 +447,22 @@ static inline struct mw_ring_memo *memo_at(const struct stub_visit *visit)
 	return &memos[(uint64_t)(visit->slot->ring - 1) * MW_RING_MEMOS + (mixed & (MW_RING_MEMOS - 1))];
 }
 
+/*
+ * A memo that was of no use so many times is not asked any more, nor written, but for one time in so many: written the
+ * time before, NULL where it is not to be written.
+ */
+static inline bool memo_rests(struct mw_ring_memo **memo)
+{
+	uint32_t misses = (*memo)->misses;
+
+	if (likely(misses < MISSES) || misses % TRY_AGAIN == 0)
+		return false;
+	(*memo)->misses = misses + 1;
+	if ((misses + 1) % TRY_AGAIN)
+		*memo = NULL;
+	return true;
+}
+
 /* Is the stack as it was when that walk was made? */
 static inline bool recall(const struct stub_visit *visit, const struct mw_ring_memo *memo, uint32_t flags)
 {
@@ -444,7 +479,7 @@ static inline bool recall(const struct stub_visit *visit, const struct mw_ring_m
 	return differ == 0;
 }
 
-static inline void memo_begin(struct stub_visit *visit, struct stack *stack)
+static inline void memo_begin(struct stub_visit *visit, struct stack *stack, uint64_t generation)
 {
 	struct mw_ring_memo *memo = stack->memo;
 
@@ -456,7 +491,7 @@ static inline void memo_begin(struct stub_visit *visit, struct stack *stack)
 	memo->fp_used = 0;
 	memo->fp = visit->saved->gpr[CPU_FP];
 	memo->call = (uint64_t)(uintptr_t)visit->call;
-	memo->generation = visit->control->generation;
+	memo->generation = (uint32_t)generation;
 }
 
 static inline void memo_end(struct stub_visit *visit, struct stack *stack, uint32_t flags, uint32_t id)
@@ -474,64 +509,157 @@ static inline void memo_end(struct stub_visit *visit, struct stack *stack, uint3
 		__atomic_store_n(&memo->ret, visit->ret, __ATOMIC_RELEASE);
 }
 
-/* A step was made by that row: the caller's frame is there. `fp`: the frame pointer before it. */
-static inline void note_step(struct stack *stack, const struct stub_frame *frame, uint64_t row, uint64_t fp)
+/* The frame pointer's value counts for the step that comes. */
+static inline void note_fp(struct stack *stack, const struct stub_frame *frame, uint64_t fp)
 {
-	enum mw_row_kind kind = mw_row_kind(row);
+	/* Where no row needs the frame pointer, what it was is of no matter. */
+	if (unlikely(frame->fp_at >= frame->sp))
+		stack->memo = NULL; /* no caller's frame holds it: memo.top would not be the end of what is read */
+	else if (frame->fp_at)
+		note(stack, frame->fp_at, fp);
+	else if (stack->memo)
+		stack->memo->fp_used = 1;
+}
 
-	note(stack, frame->sp - 8, frame->pc);
-	if (unlikely(kind == MW_ROW_FP_DEREF)) {
-		stack->memo = NULL;
-	} else if (unlikely(kind == MW_ROW_FP)) {
-		/* Where no row needs the frame pointer, what it was is of no matter. */
-		if (stack->saved_at)
-			note(stack, stack->saved_at, fp);
-		else if (stack->memo)
-			stack->memo->fp_used = 1;
+/* A size that has changed is not guessed before it has been the same so many times. */
+#define DISTRUST (1u << 24) /* times how often still */
+#define TRUST    32u
+
+static inline uint32_t distrust(uint64_t size)
+{
+	return (uint32_t)size % DISTRUST + TRUST * DISTRUST;
+}
+
+/* False: there is no room. */
+static inline bool keep(struct stack *stack, uint64_t pc, uint32_t depth)
+{
+	if (unlikely(stack->count == depth))
+		return false;
+	stack->frames[stack->count] = pc;
+	stack->hash += mixed(pc, stack->count * ODD);
+	stack->count++;
+	return true;
+}
+
+#define ROW_SHAPE                                                                                                      \
+	(UINT64_C(0xffff) & ~((uint64_t)MW_ROW_FP_SAVED << 8)) /* kind, and whether it loses the frame pointer */
+
+/*
+ * The steps of a walk for as long as rows are of the usual kinds. CALLER: `*row` is the frame's, which is another.
+ *
+ * A walk is a chain of loads, each of which waits for the one before: return address, row, return address. So the size
+ * of each frame is guessed to be what it was the last time, and only compared with what the row says: a processor that
+ * finds comparisons to hold goes on meanwhile.
+ */
+static inline enum stub_step walk_plain(const struct stub_rows *rows, struct stack *stack, struct stub_frame *frame,
+					uint32_t depth, uint64_t *odd)
+{
+	uint64_t sp = frame->sp, pc = frame->pc, fp_at = frame->fp_at, high = frame->high, hash = stack->hash;
+	uint64_t *frames = stack->frames, count = stack->count, salt = count * ODD;
+	uint32_t nothing = 0, *sizes = stack->sizes ? stack->sizes : &nothing;
+	uint64_t size_mask = stack->sizes ? MW_RING_MEMO_SIZES - 1 : 0;
+	enum stub_step step = STUB_CALLER;
+
+	for (;;) {
+		uint64_t row = stub_row_of(rows, pc), cfa = sp, next;
+		uint32_t *size;
+
+		*odd = row;
+		if (unlikely((row & ROW_SHAPE) != MW_ROW_SP)) {
+			struct stub_frame now = {pc, sp, frame->fp, fp_at, frame->low, high};
+
+			if ((row & ROW_SHAPE) != MW_ROW_FP || !frame_fp(&now, &cfa))
+				break;
+			note_fp(stack, &now, cfa);
+		}
+		cfa += (uint64_t)(int64_t)mw_row_n(row);
+		if (unlikely(cfa - (sp + 8) > high - (sp + 8) || cfa & 7 || count == depth))
+			break;
+		frames[count] = pc;
+		hash += mixed(pc, salt);
+		size = &sizes[count & size_mask];
+		if (likely(*size < DISTRUST)) {
+			uint64_t guess = sp + *size;
+
+			next = guess;
+			/* Not to be known to be the same. */
+			__asm__("" : "+r"(next));
+			if (unlikely(guess != cfa)) {
+				*size = distrust(cfa - sp);
+				next = cfa;
+			}
+		} else {
+			next = cfa;
+			*size = (*size ^ distrust(cfa - sp)) % DISTRUST ? distrust(cfa - sp) : *size - DISTRUST;
+		}
+		count++;
+		salt += ODD;
+		cfa += (uint64_t)(int64_t)mw_row_fp_at(row);
+		fp_at = row & MW_ROW_FP_SAVED << 8 ? cfa : fp_at;
+		pc = stub_read(next - 8);
+		sp = next;
+		/* A stack ends at 0; where no caller has room there is none. */
+		if (unlikely(!pc || sp > high - 8)) {
+			step = pc ? STUB_SLOW : STUB_END;
+			break;
+		}
+		note(stack, sp - 8, pc);
 	}
-	if (mw_row_fp(row) == MW_ROW_FP_SAVED)
-		stack->saved_at = frame->sp + (uint64_t)(int64_t)mw_row_fp_at(row);
+	frame->sp = sp;
+	frame->pc = pc;
+	frame->fp_at = fp_at;
+	stack->hash = hash;
+	stack->count = (uint32_t)count;
+	return step;
+}
+
+/* Any other step. */
+static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack *stack, struct stub_frame *frame,
+					 uint64_t row)
+{
+	enum stub_step step = frame_step(frame, row);
+
+	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF)
+		stack->memo = NULL;
+	if (step == STUB_CALLER)
+		note(stack, frame->sp - 8, frame->pc);
+	if (step != STUB_SIGNAL || !stack->count)
+		return step;
+	/* What a signal has interrupted is no call: its pc counts as one that follows a call there, as is that of the
+	 * code that the handler returns to. */
+	stack->frames[stack->count - 1]++;
+	stack->hash += mixed(MW_ROW_SIGNAL, stack->count * ODD);
+	stack->crossed = true;
+	return frame_cross(visit, frame);
 }
 
 /* False: rows did not lead on from the last of the frames. */
-static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
+static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 {
 	struct mw_ring_control *control = visit->control;
-	uint32_t depth = control->depth, count = 0, cut = MW_RING_COMPLETE;
-	uint64_t *frames = stack->frames, hash = (uint64_t)visit->call->hook << 8 | flags;
+	uint32_t depth = control->depth, cut = MW_RING_COMPLETE;
+	struct stub_rows rows = stub_rows(control);
 	struct stub_frame frame;
 	enum stub_step step = STUB_SLOW;
 
 	stack->crossed = false;
-	stack->saved_at = 0;
-	memo_begin(visit, stack);
+	stack->hash = (uint64_t)visit->call->hook << 8 | flags;
+	stack->count = 0;
+	memo_begin(visit, stack, rows.generation);
 	frame_first(visit, &frame);
 	for (unsigned i = 0; i < STEPS; i++) {
-		uint64_t pc = frame.pc, fp = frame.fp, row = stub_row(control, pc);
+		uint64_t row;
 
-		if (likely(mw_row_kind(row) != MW_ROW_OURS)) {
-			if (unlikely(count == depth)) {
-				cut = MW_RING_TRUNCATED;
-				step = STUB_END;
-				break;
-			}
-			frames[count++] = pc;
-			hash = mix(hash, pc);
+		step = walk_plain(&rows, stack, &frame, depth, &row);
+		if (step != STUB_CALLER)
+			break;
+		if (likely(mw_row_kind(row) != MW_ROW_OURS) && unlikely(!keep(stack, frame.pc, depth))) {
+			cut = MW_RING_TRUNCATED;
+			step = STUB_END;
+			break;
 		}
-		step = frame_step(&frame, row);
-		if (likely(step == STUB_CALLER)) {
-			note_step(stack, &frame, row, fp);
-			continue;
-		}
-		if (unlikely(step == STUB_SIGNAL) && count) {
-			/* What a signal has interrupted is no call: its pc counts as one that follows a call there, as is
-			 * that of the code that the handler returns to. */
-			frames[count - 1]++;
-			hash = mix(hash, MW_ROW_SIGNAL);
-			step = frame_cross(visit, &frame);
-			stack->crossed = true;
-		}
-		if (unlikely(step != STUB_CALLER))
+		step = likely(mw_row_kind(row) == MW_ROW_END) ? STUB_END : walk_odd(visit, stack, &frame, row);
+		if (step != STUB_CALLER)
 			break;
 	}
 	if (frame.pc == 0)
@@ -539,10 +667,10 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 	stack->top = frame.sp;
 	if (step != STUB_END)
 		cut = MW_RING_BROKEN;
-	stack->count = count;
 	stack->cut = cut;
-	hash = mix(hash, (uint64_t)cut << 32 | count);
-	stack->hash = hash ? hash : 1;
+	stack->hash = mixed(stack->hash, (uint64_t)cut << 32 | stack->count);
+	if (!stack->hash)
+		stack->hash = 1;
 	return step == STUB_END || step == STUB_FOREIGN;
 }
 
@@ -735,7 +863,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 	struct mw_ring_slot *slot = visit->slot;
 	uint64_t here = (uint64_t)(uintptr_t)visit->call;
 	struct mw_ring_memo *memo;
-	struct stack stack = {.entries = 0};
+	struct stack stack;
 	uint32_t id;
 
 	/* Of frees, which are all there is then, it does not matter. */
@@ -751,15 +879,18 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 	slot->walks++;
 	/* A handler that has come into a visit keeps its hands off what that one is at. */
 	memo = control->memos && !control->compare && !visit->inside ? memo_at(visit) : NULL;
-	if (likely(memo)) {
+	stack.sizes = memo ? memo->sizes : NULL;
+	if (likely(memo) && !memo_rests(&memo)) {
 		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (likely(recall(visit, memo, flags))) {
 			id = memo->id;
+			memo->misses = 0;
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
 			if (likely(undisturbed(visit, stack.entries)))
 				return id;
 		}
+		memo->misses++;
 	}
 	stack.frames = (uint64_t *)stub_at(control, control->scratch) +
 		       (uint64_t)(slot->ring - 1) * (control->depth + UINT64_C(1));
