@@ -66,10 +66,10 @@ bool mw_store_hash_fits(const struct mw_store_chunk *chunk, const uint8_t header
 /* --- events ---------------------------------------------------------------------------------------------- */
 
 /* Where things are in the head of the content. */
-enum { SHIFT_AT = 0, WIDTHS_AT = 1, ZERO_AT = 6, TIME_AT = 8, ADDR_AT = 16, HEAD_SIZE = 24 };
-enum column { TIME, THREAD, STACK, ADDR, SIZE, COLUMN_COUNT };
+enum { SHIFT_AT = 0, WIDTHS_AT = 1, ZERO_AT = 7, TIME_AT = 8, ADDR_AT = 16, HEAD_SIZE = 24 };
+enum column { TIME, THREAD, STACK, ADDR, SIZE, SAMPLED, COLUMN_COUNT };
 
-static const uint8_t widest[COLUMN_COUNT] = {8, 4, 4, 8, 8};
+static const uint8_t widest[COLUMN_COUNT] = {8, 4, 4, 8, 8, 2};
 
 /* An event's first byte. */
 enum { TYPE_MASK = 0x0f, KIND_SHIFT = 4, KIND_MASK = 0x30, HAS_STACK = 0x40, HAS_SIZE = 0x80 };
@@ -125,6 +125,8 @@ static size_t values_of(const struct encoder *encoder, enum column column, uint6
 		} else if (column == STACK) {
 			out[used] = event->stack;
 			used += event->stack != MW_STACK_NONE;
+		} else if (column == SAMPLED) {
+			out[i] = (uint64_t)event->interval << 1 | event->unsampled;
 		} else {
 			out[used] = event->size;
 			used += event->size != MW_SIZE_UNKNOWN;
@@ -221,7 +223,7 @@ static const char *set_up(struct decoder *decoder, const uint8_t *in, size_t siz
 		return "a chunk of events has no sensible number of them";
 	decoder->what = in + HEAD_SIZE;
 	decoder->shift = in[SHIFT_AT];
-	if (decoder->shift > SHIFT_MAX || in[ZERO_AT] || in[ZERO_AT + 1])
+	if (decoder->shift > SHIFT_MAX || in[ZERO_AT])
 		return "a chunk of events has an invalid head";
 	for (size_t i = 0; i < count; i++) {
 		stacks += (decoder->what[i] & HAS_STACK) != 0;
@@ -272,8 +274,9 @@ static bool assemble(struct decoder *decoder, size_t count, struct mw_event *out
 		out[i].thread = thread;
 		out[i].type = (uint8_t)type;
 		out[i].kind = (uint8_t)kind;
-		out[i].interval = 0;
-		out[i].unsampled = false;
+		out[i].interval = (uint16_t)(values[SAMPLED][i] >> 1);
+		out[i].unsampled = values[SAMPLED][i] & 1;
+		named->intervals = named->intervals > out[i].interval ? named->intervals : out[i].interval;
 		named->threads = named->threads > thread ? named->threads : (uint64_t)thread + 1;
 		named->stacks = named->stacks > next_stack ? named->stacks : next_stack;
 		stacks += no_stack + 1;
@@ -296,7 +299,7 @@ const char *mw_store_columns_decode(const uint8_t *in, size_t size, size_t count
 
 	if (why)
 		return why;
-	*named = (struct mw_store_named){0, 0};
+	*named = (struct mw_store_named){0};
 	for (size_t done = 0; done < count; done += BLOCK) {
 		size_t some = count - done < BLOCK ? count - done : BLOCK;
 

@@ -40,6 +40,7 @@ enum mw_store_chunk_type {
 	MW_STORE_ENDS,
 	MW_STORE_CLOSE,
 	MW_STORE_SETTLED, /* events, as in MW_STORE_EVENTS */
+	MW_STORE_INTERVALS,
 	MW_STORE_TYPE_COUNT
 };
 
@@ -123,6 +124,10 @@ union mw_store_fact {
 		bool used;
 		struct mw_raw_stack stack;
 	} stack;
+	struct {
+		uint32_t number;
+		uint64_t bytes;
+	} interval;
 	struct mw_stored_sample sample;
 	struct mw_stored_mark mark;
 	struct {
@@ -147,7 +152,7 @@ const char *mw_store_decode(enum mw_store_chunk_type type, const uint8_t **at, c
 /* --- events: a column for each field, byte by byte in planes (FORMAT.md) ---------------------------------------- */
 
 /* Where each plane begins and the last ends, so that each is compressed for itself. */
-#define MW_STORE_PLANES_MAX (1 + 8 + 4 + 4 + 8 + 8)
+#define MW_STORE_PLANES_MAX (1 + 8 + 4 + 4 + 8 + 8 + 2)
 struct mw_store_planes {
 	uint32_t ends[MW_STORE_PLANES_MAX];
 	uint32_t count;
@@ -159,7 +164,7 @@ size_t mw_store_columns_encode(const struct mw_event *events, size_t count, uint
 
 /* The highest numbers that events name, plus one; 0: none. */
 struct mw_store_named {
-	uint64_t threads, stacks;
+	uint64_t threads, stacks, intervals;
 };
 
 /* NULL, or what is wrong; `out` has room for `count` events, at most MW_STORE_EVENTS_MAX. */

@@ -282,6 +282,7 @@ struct known {
 
 struct process {
 	struct known stacks, threads;
+	uint32_t intervals; /* the highest number */
 };
 
 /* One reading. */
@@ -446,7 +447,8 @@ static struct mw_error *emit_events(const struct reading *reading, const struct 
 {
 	const struct known *threads = &process->threads, *stacks = &process->stacks;
 	const struct mw_event *events = (const struct mw_event *)(const void *)slot->events.bytes;
-	bool good = slot->named.threads <= threads->next && slot->named.stacks <= stacks->next;
+	bool good = slot->named.threads <= threads->next && slot->named.stacks <= stacks->next &&
+		    slot->named.intervals <= process->intervals;
 
 	/* One by one only where a number may be of none. */
 	if (good && (threads->missing || stacks->missing))
@@ -456,7 +458,7 @@ static struct mw_error *emit_events(const struct reading *reading, const struct 
 	if (good)
 		return reading->visitor->events(reading->visitor->context, slot->chunk.process, events,
 						slot->chunk.count);
-	*why = "an event is of a stack or a thread that is not in it";
+	*why = "an event is of a stack, a thread or an interval that is not in it";
 	return NULL;
 }
 
@@ -487,6 +489,12 @@ static struct mw_error *emit_record(const struct reading *reading, struct proces
 		if (!*good || !fact->stack.used || !visitor->stack)
 			return NULL;
 		return visitor->stack(context, number, fact->stack.number, &fact->stack.stack);
+	case MW_STORE_INTERVALS:
+		*good = fact->interval.number == process->intervals + 1;
+		process->intervals += *good;
+		return *good && visitor->interval
+			       ? visitor->interval(context, number, (uint16_t)process->intervals, fact->interval.bytes)
+			       : NULL;
 	case MW_STORE_SAMPLES:
 		return visitor->sample(context, number, &fact->sample);
 	case MW_STORE_MARKS:
@@ -619,6 +627,7 @@ static void set_wanted(struct reading *reading)
 	/* Events are checked against them. */
 	wanted[MW_STORE_THREADS] = visitor->thread || visitor->events;
 	wanted[MW_STORE_STACKS] = visitor->stack || visitor->events;
+	wanted[MW_STORE_INTERVALS] = visitor->interval || visitor->events;
 	wanted[MW_STORE_SAMPLES] = visitor->sample;
 	wanted[MW_STORE_MARKS] = visitor->mark;
 	wanted[MW_STORE_MAPPINGS] = visitor->mapping;

@@ -329,6 +329,13 @@ static void stack(struct codec *codec, union mw_store_fact *fact)
 	}
 }
 
+static void interval(struct codec *codec, union mw_store_fact *fact)
+{
+	below(codec, &fact->interval.number, MW_INTERVAL_MAX + 1);
+	number(codec, &fact->interval.bytes);
+	codec->bad |= !fact->interval.number || !fact->interval.bytes;
+}
+
 static void sample(struct codec *codec, union mw_store_fact *fact)
 {
 	struct mw_stored_sample *it = &fact->sample;
@@ -407,10 +414,11 @@ static void last(struct codec *codec, union mw_store_fact *fact)
 }
 
 static void (*const records[MW_STORE_TYPE_COUNT])(struct codec *codec, union mw_store_fact *fact) = {
-	[MW_STORE_TARGETS] = target, [MW_STORE_HOOKS] = hook,     [MW_STORE_MODULES] = module,
-	[MW_STORE_BEFORE] = before,  [MW_STORE_THREADS] = thread, [MW_STORE_STACKS] = stack,
-	[MW_STORE_SAMPLES] = sample, [MW_STORE_MARKS] = mark,     [MW_STORE_MAPPINGS] = mapping,
-	[MW_STORE_SYMBOLS] = symbol, [MW_STORE_ENDS] = end,       [MW_STORE_CLOSE] = last,
+	[MW_STORE_TARGETS] = target,     [MW_STORE_HOOKS] = hook,     [MW_STORE_MODULES] = module,
+	[MW_STORE_BEFORE] = before,      [MW_STORE_THREADS] = thread, [MW_STORE_STACKS] = stack,
+	[MW_STORE_SAMPLES] = sample,     [MW_STORE_MARKS] = mark,     [MW_STORE_MAPPINGS] = mapping,
+	[MW_STORE_SYMBOLS] = symbol,     [MW_STORE_ENDS] = end,       [MW_STORE_CLOSE] = last,
+	[MW_STORE_INTERVALS] = interval,
 };
 
 size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX])

@@ -141,7 +141,9 @@ struct mw_store_visitor {
 	struct mw_error *(*before)(void *context, uint32_t process, mw_addr start, mw_addr end);
 	struct mw_error *(*thread)(void *context, uint32_t process, const struct mw_stored_thread *thread);
 	struct mw_error *(*stack)(void *context, uint32_t process, uint32_t number, const struct mw_raw_stack *stack);
-	/* In order of time, thread and stack numbers as received before. */
+	/* A sampling interval, before events that name it. Numbers are from 1 on, without gaps. */
+	struct mw_error *(*interval)(void *context, uint32_t process, uint16_t number, uint64_t bytes);
+	/* In order of time, numbers of threads, stacks and intervals as received before. */
 	struct mw_error *(*events)(void *context, uint32_t process, const struct mw_event *events, size_t count);
 	/* The window is over: events from here on are those of the settling time (mw_track_settle()). A reader calls it
 	 * before each chunk of them. Where it is NULL they are skipped. */

@@ -58,6 +58,7 @@ static void close_events(struct mw_store_stream *stream)
 {
 	for (enum mw_store_chunk_type type = MW_STORE_TARGETS; type < MW_STORE_EVENTS; type++)
 		close_records(stream, type);
+	close_records(stream, MW_STORE_INTERVALS);
 	if (!stream->event_count)
 		return;
 	mw_store_queue_put(&stream->writer->queue,
@@ -313,9 +314,16 @@ static bool knows(void *context, mw_addr addr)
 
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
-	const struct mw_store_stream *stream = context;
+	struct mw_store_stream *stream = context;
 
-	return stream->inner->interval(stream->inner->context, bytes, number);
+	MW_TRY(stream->inner->interval(stream->inner->context, bytes, number));
+	if (*number > stream->interval_count && !mw_store_failed(stream->writer)) {
+		const union mw_store_fact fact = {.interval = {*number, bytes}};
+
+		stream->interval_count = *number;
+		put_record(stream, MW_STORE_INTERVALS, &fact);
+	}
+	return NULL;
 }
 
 struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process, const struct mw_event_sink *inner,

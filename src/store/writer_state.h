@@ -72,7 +72,8 @@ struct mw_store_stream {
 	uint32_t stack_count;              /* lowest number not told */
 	uint32_t *unused;                  /* numbers of stacks below that were left out by the inner sink */
 	size_t unused_count, unused_capacity;
-	uint64_t *names; /* hashes of the threads' names, by their number; 0: not told */
+	uint32_t interval_count; /* highest number that was told */
+	uint64_t *names;         /* hashes of the threads' names, by their number; 0: not told */
 	size_t name_count, name_capacity;
 };
 

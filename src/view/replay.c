@@ -39,7 +39,8 @@ static uint64_t growth_of(const struct mw_event *events, size_t count)
 		case MW_EVENT_REALLOC_END:
 		case MW_EVENT_MAP:
 		case MW_EVENT_REMAP_END:
-			if (__builtin_add_overflow(sum, events[i].size, &sum))
+			/* One that is sampled stands for any number of bytes. */
+			if (events[i].interval || __builtin_add_overflow(sum, events[i].size, &sum))
 				return UINT64_MAX;
 			break;
 		case MW_EVENT_REALLOC_FAIL:
@@ -489,6 +490,31 @@ static struct mw_error *on_thread(void *context, uint32_t number, const struct m
 							 given, thread->number);
 }
 
+static struct mw_error *take_interval(const struct mw_event_sink *sink, uint16_t number, uint64_t bytes)
+{
+	uint16_t given;
+
+	MW_TRY(sink->interval(sink->context, bytes, &given));
+	return given == number ? NULL
+			       : mw_error_create(MW_ERROR_DATA, 0, "sampling interval number %u has the number %u here",
+						 number, given);
+}
+
+static struct mw_error *on_interval(void *context, uint32_t process_number, uint16_t number, uint64_t bytes)
+{
+	struct process *process = NULL;
+
+	if (is_beyond(context))
+		return NULL;
+	MW_TRY(known_process(context, process_number, "a sampling interval", &process));
+	if (process->watched->whole) {
+		struct mw_event_sink sink = mw_track_sink(process->watched->whole);
+
+		MW_TRY(take_interval(&sink, number, bytes));
+	}
+	return take_interval(&process->watched->sink, number, bytes);
+}
+
 static struct mw_error *on_before(void *context, uint32_t number, mw_addr start, mw_addr end)
 {
 	struct process *process = NULL;
@@ -529,6 +555,7 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 		.before = on_before,
 		.thread = on_thread,
 		.stack = on_stack,
+		.interval = on_interval,
 		.events = on_events,
 		.settle = on_settle,
 		.progress = on_progress,

@@ -16,6 +16,7 @@
 
 struct seen {
 	uint8_t stacks[STACKS_SEEN], threads[STACKS_SEEN]; /* of process 0 */
+	uint32_t intervals;
 	volatile size_t sum;
 };
 
@@ -95,12 +96,23 @@ static struct mw_error *take_stack(void *context, uint32_t process, uint32_t num
 	return NULL;
 }
 
+static struct mw_error *take_interval(void *context, uint32_t process, uint16_t number, uint64_t bytes)
+{
+	struct seen *seen = context;
+
+	insist(bytes && number && number <= MW_INTERVAL_MAX);
+	if (process == 0)
+		insist(number == ++seen->intervals);
+	return NULL;
+}
+
 static struct mw_error *take_events(void *context, uint32_t process, const struct mw_event *events, size_t count)
 {
 	const struct seen *seen = context;
 
 	insist(count <= MW_STORE_EVENTS_MAX);
 	for (size_t i = 0; i < count; i++) {
+		insist(process != 0 || events[i].interval <= seen->intervals);
 		insist(events[i].type <= MW_EVENT_REMAP_FAIL && events[i].kind < MW_KIND_COUNT);
 		if (process == 0 && events[i].stack < STACKS_SEEN)
 			insist(seen->stacks[events[i].stack]);
@@ -171,6 +183,7 @@ static void read_file(int fd)
 						 .before = take_before,
 						 .thread = take_thread,
 						 .stack = take_stack,
+						 .interval = take_interval,
 						 .events = take_events,
 						 .settle = take_settle,
 						 .sample = take_sample,

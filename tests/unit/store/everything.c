@@ -56,12 +56,13 @@ static void tell_events(const struct mw_event_sink *sink, uint32_t process, cons
 	const struct mw_raw_stack empty = {NULL, 0, MW_STACK_BROKEN, UINT32_MAX, MW_KIND_VM_INTERNAL};
 	struct mw_stored_thread thread = {0, 4711, "main"};
 	struct mw_event events[] = {
-		{5, 0x5000, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP},
+		{5, 0x5000, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 1},
 		{5, 0x5000, MW_SIZE_UNKNOWN, MW_STACK_NONE, 1, MW_EVENT_FREE, MW_KIND_HEAP},
 		{4, UINT64_MAX, 0, 1, 1, MW_EVENT_REMAP_FAIL, MW_KIND_VM_INTERNAL},
 		{UINT64_MAX, 0, UINT64_MAX - 1, MW_STACK_NONE, 0, MW_EVENT_MAP, MW_KIND_VM},
 	};
 	uint32_t number;
+	uint16_t interval;
 
 	rig_good(sink->thread(sink->context, 4711, "main", true, &thread.number));
 	rig_good(as_read->thread(as_read->context, process, &thread));
@@ -72,6 +73,8 @@ static void tell_events(const struct mw_event_sink *sink, uint32_t process, cons
 	rig_good(as_read->stack(as_read->context, process, number, &stack));
 	rig_good(sink->stack(sink->context, &empty, &number));
 	rig_good(as_read->stack(as_read->context, process, number, &empty));
+	rig_good(sink->interval(sink->context, 1, &interval));
+	rig_good(as_read->interval(as_read->context, process, interval, 1));
 	rig_good(sink->event(sink->context, &events[0]));
 	rig_good(sink->events(sink->context, events + 1, 3));
 	rig_good(as_read->events(as_read->context, process, events, 4));

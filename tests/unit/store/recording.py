@@ -116,7 +116,7 @@ def column(content, at, count, width):
 
 def events(content, count):
     """(type, kind, time, address, size or None, stack or None, thread) of each."""
-    shift, widths = content[0], content[1:6]
+    shift, widths = content[0], content[1:7]
     time, first = struct.unpack_from('<QQ', content, 8)
     what = content[24:24 + count]
     at = 24 + count
@@ -125,7 +125,8 @@ def events(content, count):
     stacks, at = column(content, at, sum(1 for w in what if w & 0x40), widths[2])
     addresses, at = column(content, at, count, widths[3])
     sizes, at = column(content, at, sum(1 for w in what if w & 0x80), widths[4])
-    assert at == len(content)
+    sampled, at = column(content, at, count, widths[5])
+    assert at == len(content) and all(value >> 1 <= 1024 for value in sampled)
     last = [first >> shift] * 64
     stacks, sizes = iter(stacks), iter(sizes)
     for i in range(count):

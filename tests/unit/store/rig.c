@@ -180,14 +180,26 @@ static struct mw_error *told_stack(void *context, uint32_t process, uint32_t num
 	return NULL;
 }
 
+static struct mw_error *told_interval(void *context, uint32_t process, uint16_t number, uint64_t bytes)
+{
+	const struct rig_told *told = context;
+
+	fprintf(told->stream, "%u interval %u %" PRIu64 "\n", process, number, bytes);
+	return NULL;
+}
+
 static struct mw_error *told_events(void *context, uint32_t process, const struct mw_event *events, size_t count)
 {
 	struct rig_told *told = context;
 
-	for (size_t i = 0; i < count; i++)
-		fprintf(told->stream, "%u event %d %d %" PRIu64 " %" PRIx64 " %" PRIu64 " %u %u\n", process,
+	for (size_t i = 0; i < count; i++) {
+		fprintf(told->stream, "%u event %d %d %" PRIu64 " %" PRIx64 " %" PRIu64 " %u %u", process,
 			events[i].type, events[i].kind, events[i].time_ns, events[i].addr, events[i].size,
 			events[i].stack, events[i].thread);
+		if (events[i].interval || events[i].unsampled)
+			fprintf(told->stream, " %u %d", events[i].interval, events[i].unsampled);
+		fprintf(told->stream, "\n");
+	}
 	told->events += count;
 	return NULL;
 }
@@ -262,6 +274,7 @@ void rig_told_init(struct rig_told *told)
 		.before = told_before,
 		.thread = told_thread,
 		.stack = told_stack,
+		.interval = told_interval,
 		.events = told_events,
 		.sample = told_sample,
 		.mark = told_mark,

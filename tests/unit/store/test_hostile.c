@@ -169,6 +169,11 @@ static void test_numbers_of_stacks_and_threads(void **state)
 	BAD_RECORD(MW_STORE_STACKS, "is invalid", 6, 1, 1, 3, 1, 0, 0);
 	BAD_RECORD(MW_STORE_STACKS, "is invalid", 6, 1, 1, 0, 1, 3, 0);
 	BAD_RECORD(MW_STORE_STACKS, "is invalid", 8, 1, 1, 0, 1, 0, 2, 2, 1);
+	/* the intervals' numbers are 1, 2, …, and none is of 0 bytes */
+	BAD_RECORD(MW_STORE_INTERVALS, "is invalid", 2, 2, 100);
+	BAD_RECORD(MW_STORE_INTERVALS, "is invalid", 2, 0, 100);
+	BAD_RECORD(MW_STORE_INTERVALS, "is invalid", 2, 1, 0);
+	BAD_RECORD(MW_STORE_INTERVALS, "is invalid", 3, 0x81, 8, 100);
 	/* a frame's module is bounded */
 	BAD_RECORD(MW_STORE_STACKS, "is invalid", 10, 1, 1, 0, 1, 0, 1, 2, 0x82, 0x80, 0x40);
 }
@@ -212,6 +217,9 @@ static void test_events(void **state)
 	other = event;
 	other.type = (enum mw_event_type)(MW_EVENT_REMAP_FAIL + 1);
 	expect_bad_event(other, "of a kind that there is not");
+	other = event;
+	other.interval = 1;
+	expect_bad_event(other, "not in it");
 	other = event;
 	other.kind = MW_KIND_COUNT;
 	expect_bad_event(other, "of a kind that there is not");

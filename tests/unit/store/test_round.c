@@ -67,6 +67,11 @@ static struct mw_event make_event(uint64_t style)
 		.kind = (enum mw_kind)(some() % MW_KIND_COUNT),
 	};
 
+	/* Not where nothing is sampled. */
+	if (style >= 4) {
+		event.interval = (uint16_t)(some() % (style < 6 ? 2 : MW_INTERVAL_MAX + 1));
+		event.unsampled = some() % 4 == 0;
+	}
 	if (style % 2)
 		event.addr &= ~UINT64_C(15);
 	if (style % 4 == 0)
@@ -97,6 +102,8 @@ static struct mw_error *compare(void *context, uint32_t process, const struct mw
 		assert_int_equal(event->thread, expected->thread);
 		assert_int_equal(event->type, expected->type);
 		assert_int_equal(event->kind, expected->kind);
+		assert_int_equal(event->interval, expected->interval);
+		assert_int_equal(event->unsampled, expected->unsampled);
 	}
 	return NULL;
 }
@@ -108,6 +115,7 @@ static void write_random(const char *path, const struct mw_event *events, size_t
 	struct mw_event_sink sink;
 	struct rig_inner inner;
 	uint32_t number;
+	uint16_t interval;
 
 	rig_inner_init(&inner);
 	rig_good(mw_store_create(path, &writer));
@@ -117,6 +125,9 @@ static void write_random(const char *path, const struct mw_event *events, size_t
 		rig_good(sink.thread(sink.context, 1, "t", true, &number));
 	for (uint32_t i = 0; i < STACKS; i++)
 		rig_good(sink.stack(sink.context, &stack, &number));
+	for (uint16_t i = 1; i <= MW_INTERVAL_MAX; i++)
+		rig_good(sink.interval(sink.context, i, &interval));
+	rig_good(sink.interval(sink.context, 7, &interval)); /* told once */
 	for (size_t i = 0; i < count;) {
 		size_t some_of = 1 + some() % 3000;
 
