@@ -202,6 +202,8 @@ const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain)
 #define MARGIN_NS     20000u
 #define PATIENCE      10u                   /* times JUMP_HOLD_NS where nobody waits for room */
 #define FUTURE_NS     UINT64_C(10000000000) /* later than now by so much no record can be */
+#define LONGER_NS     20000000u             /* a ring is taken to be filled more slowly, by a sixteenth, so often */
+#define FASTEST_NS    UINT64_C(50000)       /* … from this on */
 #define WALKS_NS      UINT64_C(100000000)   /* of walks a round */
 #define LAST_WALKS_NS UINT64_C(10000000000) /* … the last one, which can leave nothing for later */
 
@@ -258,6 +260,8 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->shared = shared;
 	drain->clock = clock;
 	drain->end_ns = UINT64_MAX;
+	/* For all that is known they are as fast as can be. */
+	drain->fill_ticks = jump_clock_ticks(clock, FASTEST_NS);
 	drain->sink = *sink;
 	drain->help = *help;
 	drain->hooks = MW_RING_HOOKS;
@@ -265,6 +269,7 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->units_shift = (uint32_t)__builtin_ctz(geometry->ring_units);
 	drain->margin = jump_clock_ticks(clock, MARGIN_NS);
 	drain->hold_ticks = jump_clock_ticks(clock, JUMP_HOLD_NS);
+	drain->longer_ticks = jump_clock_ticks(clock, LONGER_NS);
 	drain->walk_limit = jump_clock_ticks(clock, WALKS_NS);
 	drain->last_limit = jump_clock_ticks(clock, LAST_WALKS_NS);
 	drain->readers = calloc(geometry->ring_count, sizeof(*drain->readers));
@@ -372,13 +377,17 @@ static struct mw_error *gather(struct jump_drain *drain)
 		enum jump_run state;
 		uint64_t time;
 
+		reader->begun = reader->read;
 		if (reader->read == reader->end)
 			continue;
 		MW_TRY(jump_reader_run(drain, reader, 0, &state, &time));
 		if (state == JUMP_RUN_HELD)
 			hold(drain, reader);
-		else if (state == JUMP_RUN_LATER)
+		if (state == JUMP_RUN_LATER) {
+			reader->begun = reader->read;
+			reader->first = time;
 			drain->heap[drain->heap_count++] = (struct jump_next){time, reader};
+		}
 	}
 	for (uint32_t i = drain->heap_count / 2; i-- > 0;)
 		sift_down(drain, i, drain->heap[i]);
@@ -417,6 +426,33 @@ static void look_for_rings(struct jump_drain *drain)
 	}
 }
 
+/* How fast is a ring filled? Its records say when they were made: that does not depend on how often it is read, or on
+ * whether the thread has a CPU all the time. */
+static void note_pace(struct jump_drain *drain, const struct jump_reader *reader)
+{
+	uint64_t read = reader->read - reader->begun, quarter = drain->shared->geometry.ring_units / 4, ticks;
+
+	/* A few that come at once fill none. */
+	if (read < quarter / 2 || reader->last <= reader->first)
+		return;
+	ticks = (reader->last - reader->first) * quarter / read;
+	if (ticks < drain->fill_ticks)
+		drain->fill_ticks = ticks;
+}
+
+static void note_paces(struct jump_drain *drain)
+{
+	if (drain->fill_ticks != UINT64_MAX && drain->now - drain->filled > drain->longer_ticks) {
+		drain->filled = drain->now;
+		drain->fill_ticks += drain->fill_ticks / 16 + 1;
+		/* That is as good as never. */
+		if (drain->fill_ticks > drain->hold_ticks)
+			drain->fill_ticks = UINT64_MAX;
+	}
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		note_pace(drain, drain->active[i]);
+}
+
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 {
 	uint64_t before = drain->stats.events, future = jump_clock_ticks(drain->clock, FUTURE_NS);
@@ -435,6 +471,7 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 	err = gather(drain);
 	if (!err)
 		err = merge(drain);
+	note_paces(drain);
 	for (uint32_t i = 0; i < drain->active_count; i++)
 		jump_reader_publish(drain->active[i]);
 	if (!err)

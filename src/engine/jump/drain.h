@@ -190,6 +190,7 @@ struct jump_reader {
 	uint64_t read, published;     /* units */
 	uint64_t end;                 /* what may be read of in this round */
 	uint64_t last;                /* time stamp of the last record; a record's is never less */
+	uint64_t begun, first;        /* the round began at this unit, and it had that time stamp */
 	uint64_t held_at, held_since; /* the unit that was not marked when the time stamp counter was … */
 	uint32_t number;
 	uint32_t thread; /* the sink's, or JUMP_NO_THREAD */
@@ -241,13 +242,14 @@ struct jump_drain {
 
 	/* The round. */
 	uint64_t now, limit, latest;
-	uint64_t margin, hold_ticks;
+	uint64_t margin, hold_ticks, longer_ticks;
 	size_t budget;
 	uint64_t walked, walk_limit, last_limit; /* ticks spent on walks; how many are to be, and in the last round */
 	bool last_round;
-	uint32_t sought;  /* stacks that were looked for in this round */
-	bool pressed;     /* a ring is nearly full */
-	uint64_t fullest; /* units in the ring that had most of them */
+	uint32_t sought;             /* stacks that were looked for in this round */
+	bool pressed;                /* a ring is nearly full */
+	uint64_t fullest;            /* units in the ring that had most of them */
+	uint64_t fill_ticks, filled; /* jump_drain_rest(); the time stamp counter when that was last made longer */
 
 	uint64_t emitted_ns; /* time of the last event */
 	uint64_t end_ns;     /* … of the window's end, UINT64_MAX: not yet */
@@ -277,10 +279,13 @@ void jump_drain_destroy(struct jump_drain *drain);
  * time holds back what is later. `*events` is how many were reported. Errors: the sink's.
  */
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
-/* How long until a quarter of a ring is full, where they go on to fill as they did in the last `elapsed_ns`. */
-static inline uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
+/* How long a thread takes to fill a quarter of its ring while it runs and does little else, as was seen in the last
+ * moments; UINT64_MAX: none does. */
+static inline uint64_t jump_drain_rest(const struct jump_drain *drain)
 {
-	return drain->fullest ? elapsed_ns * (drain->shared->geometry.ring_units / 4) / drain->fullest : UINT64_MAX;
+	return drain->fill_ticks == UINT64_MAX
+		       ? UINT64_MAX
+		       : (uint64_t)(((unsigned __int128)drain->fill_ticks * drain->clock->rate) >> 32);
 }
 
 /*

@@ -10,11 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-#define URGENT (-15)
 
 /* Is it one that the engine (`context`) traces at the moment? */
 static bool is_known(void *context, pid_t tid)
@@ -286,9 +283,9 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define NAMES_NS    (1000 * MS)
 #define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
 #define SHORT_NS    (MS / 20)
-#define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
-#define LONG_NS     (6 * MS)
-#define IDLE_ROUNDS 64
+#define ACTIVE_NS   MS       /* an answer may be waited for */
+#define LONG_NS     (3 * MS) /* a thread that begins to allocate hardly waits for more than its share then */
+#define IDLE_ROUNDS 4
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
 static bool became_another(const struct jump_process *process)
@@ -388,27 +385,23 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Rest for as long as the rings can do without us, or until something ends. */
+/* Rest for as long as the rings can do without us, or until something ends. A thread that has not run for a while may
+ * come to run at any time, and then fills its ring as fast as it did before. */
 static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
 {
 	struct pollfd fds[64];
 	struct timespec span;
-	uint64_t now = mw_clock_ns(), ns = SHORT_NS, until = UINT64_MAX;
+	uint64_t now = mw_clock_ns(), ns = UINT64_MAX;
 	nfds_t count = 0;
 
-	if (events) {
-		engine->idle_rounds = 0;
-		/* To be woken more often than need be costs the programs that share the CPUs. */
-		for (size_t i = 0; i < engine->process_count; i++)
-			if (!engine->processes[i]->ended && engine->processes[i]->drain)
-				until = least(until, jump_drain_rest(engine->processes[i]->drain,
-								     now - engine->last_round_ns));
-		ns = until < SHORT_NS ? SHORT_NS : least(until, ACTIVE_NS);
-	} else if (engine->idle_rounds < IDLE_ROUNDS) {
-		engine->idle_rounds++;
-	} else {
-		ns = LONG_NS;
-	}
+	engine->idle_rounds = events ? 0 : engine->idle_rounds + 1;
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->ended && engine->processes[i]->drain)
+			ns = least(ns, jump_drain_rest(engine->processes[i]->drain));
+	/* To be woken more often than need be costs the programs that share the CPUs. */
+	ns = least(ns, engine->idle_rounds < IDLE_ROUNDS ? ACTIVE_NS : LONG_NS);
+	if (ns < SHORT_NS)
+		ns = SHORT_NS;
 	if (deadline_ns && deadline_ns < now + ns)
 		ns = deadline_ns > now ? deadline_ns - now : 0;
 	for (size_t i = 0; i < engine->process_count && count < 64; i++)
@@ -455,9 +448,9 @@ static struct mw_error *run_until(struct jump_engine *engine, uint64_t deadline_
 	while (anything_left(engine)) {
 		size_t events = 0;
 		bool hurry = false;
-		uint64_t begin = mw_clock_ns();
 
 		MW_TRY(serve_all(engine, &events, &hurry));
+		jump_urgency_note(&engine->urgency, true);
 		if (interrupt && *interrupt) {
 			come_back(engine, *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT);
 			return NULL;
@@ -466,9 +459,10 @@ static struct mw_error *run_until(struct jump_engine *engine, uint64_t deadline_
 			come_back(engine, MW_END_DURATION);
 			return NULL;
 		}
-		if (!hurry)
-			rest(engine, events, deadline_ns);
-		engine->last_round_ns = begin;
+		if (hurry)
+			continue;
+		rest(engine, events, deadline_ns);
+		jump_urgency_note(&engine->urgency, false);
 	}
 	come_back(engine, MW_END_EXIT);
 	return NULL;
@@ -477,14 +471,11 @@ static struct mw_error *run_until(struct jump_engine *engine, uint64_t deadline_
 static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
 {
 	struct jump_engine *engine = (struct jump_engine *)base;
-	int before = getpriority(PRIO_PROCESS, 0);
 	struct mw_error *err, *left = NULL;
 
-	/* Where all CPUs are busy, threads that wait for room in their rings wait for this one. Best effort. */
-	(void)setpriority(PRIO_PROCESS, 0, URGENT);
+	jump_urgency_begin(&engine->urgency);
 	err = run_until(engine, deadline_ns, interrupt);
-	(void)setpriority(PRIO_PROCESS, 0, before);
-
+	jump_urgency_end(&engine->urgency);
 	if (err) {
 		engine->end = MW_END_LOST;
 		engine->windows_ended = false;

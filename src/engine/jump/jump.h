@@ -226,6 +226,21 @@ struct jump_process {
 	struct mw_window_info window;
 };
 
+/* urgency.c: the priority of the thread that serves. */
+struct jump_urgency {
+	int nice, policy, slack; /* before */
+	bool may, realtime;      /* be a real-time thread; is one now */
+	uint64_t left_ns;        /* for so long */
+	uint64_t seen_ns;
+};
+
+/* The calling thread is to get a CPU whenever it wants one, as far as it may. */
+void jump_urgency_begin(struct jump_urgency *urgency);
+/* Since the last call it has worked, or rested. */
+void jump_urgency_note(struct jump_urgency *urgency, bool worked);
+/* As it was before. */
+void jump_urgency_end(struct jump_urgency *urgency);
+
 struct jump_engine {
 	struct mw_engine base;
 	struct mw_engine_options options;
@@ -243,7 +258,7 @@ struct jump_engine {
 		size_t count;
 	} heart;
 	unsigned idle_rounds;
-	uint64_t last_round_ns;          /* when it began */
+	struct jump_urgency urgency;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };
 

@@ -252,6 +252,53 @@ static void test_publishes(void **state)
 	assert_int_equal(rig_slot(rig, 0)->drained, RIG_UNITS);
 }
 
+/* So many records at once, from that time on, and what comes of it. */
+static uint64_t rest_after(struct rig *rig, uint32_t slot, uint64_t *time, uint32_t count, uint64_t apart)
+{
+	for (uint32_t i = 0; i < count; i++, *time += apart)
+		alloc_at(rig, slot, *time);
+	rig_drain(rig);
+	return jump_drain_rest(rig->drain);
+}
+
+/* How fast a ring is filled is known from the records' times: it does not matter when they are read, or that the thread
+ * has no CPU for a while. */
+static void test_rest(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t time = 1000, first = jump_drain_rest(rig->drain), longer;
+
+	rig_thread(rig, 0);
+	rig_thread(rig, 1);
+	rig_drain(rig);
+	/* It need not be told first that somebody is fast. */
+	assert_in_range(first, 1000, 100000);
+	rig->drain->longer_ticks = UINT64_MAX;
+	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
+	/* A few say nothing; others may be slower. */
+	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 16, 1), 15 * 16);
+	time += 100000000;
+	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 2000), 15 * 16);
+	assert_int_equal(rest_after(rig, 1, &time, RIG_UNITS / 4, 20), 15 * 16);
+	/* The more there are, the better; all of a ring, too. */
+	assert_int_equal(rest_after(rig, 1, &time, RIG_UNITS / 2, 10), 31 * 10 / 2);
+	assert_int_equal(rest_after(rig, 1, &time, RIG_UNITS, 8), 63 * 8 / 4);
+	/* Where it is not seen for a while it is taken to be over, bit by bit. */
+	first = jump_drain_rest(rig->drain);
+	rig->drain->longer_ticks = 0;
+	rig_round(rig);
+	longer = jump_drain_rest(rig->drain);
+	assert_in_range(longer, first + 1, first + first / 8);
+	for (uint32_t i = 0; i < 1000 && jump_drain_rest(rig->drain) != UINT64_MAX; i++) {
+		rig_round(rig);
+		assert_true(jump_drain_rest(rig->drain) > longer);
+		longer = jump_drain_rest(rig->drain);
+	}
+	assert_true(longer == UINT64_MAX);
+	rig->drain->longer_ticks = UINT64_MAX;
+	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
+}
+
 UNIT_GROUP(jump_drain)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +313,7 @@ UNIT_GROUP(jump_drain)
 		cmocka_unit_test_setup_teardown(test_wrap, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_sink_fails, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_publishes, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rest, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
