@@ -283,8 +283,8 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define NAMES_NS    (1000 * MS)
 #define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
 #define SHORT_NS    (MS / 20)
-#define ACTIVE_NS   MS       /* an answer may be waited for */
-#define LONG_NS     (3 * MS) /* a thread that begins to allocate hardly waits for more than its share then */
+#define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
+#define LONG_NS     (3 * MS)      /* a thread that begins to allocate hardly waits for more than its share then */
 #define IDLE_ROUNDS 4
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
