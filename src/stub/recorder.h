@@ -7,7 +7,8 @@
  *   record.c   enter and leave: what a call is, whether it counts, and what functions do, told as records
  *   visit.c    a thread comes into the recorder and goes: its slot and ring, the records in that, which memory of its
  *              stack may be read, and what a signal may have left behind
- *   stack.c    walking the stack by rows: calls of hooked functions inside each other, the stack of a call as an id
+ *   nest.c     calls of hooked functions inside each other
+ *   stack.c    walking the stack by rows (frame.h): the stack of a call as an id
  *
  * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
  * back.
@@ -140,7 +141,7 @@ STUB_API struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, boo
 /* The thread's own, if it has one: NULL where it has not. */
 STUB_API struct mw_ring_slot *stub_slot_known(struct mw_ring_control *control);
 
-/* stack.c: is the call made by another hooked function's? */
+/* nest.c: is the call made by another hooked function's? */
 enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_FREE };
 STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
