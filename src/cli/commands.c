@@ -4,7 +4,6 @@
 #include "session/outputs.h"
 
 #include <stddef.h>
-#include <string.h>
 
 /* --- rows that several commands have --------------------------------------------------------------------------------- */
 
@@ -40,37 +39,6 @@
 #define MW_CLI_MAX_STOPPED(about)                                                                                      \
 	MW_CLI_OPTION("max-stopped", 0, NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n", about,     \
 		      NULL, PERCENT, session.max_stopped)
-
-#define MW_CLI_OVERLOADS "wait sample drop"
-
-/* How much is recorded, and what that may cost. */
-#define MW_CLI_COST                                                                                                    \
-	MW_CLI_OPTION(                                                                                                 \
-		"sample", 0, NOTHING, "BYTES", "record one heap block in so many bytes: 512K, 1MiB\n",                 \
-		"Record a sample of the heap blocks, one in so many bytes on average: a block of SIZE bytes with "     \
-		"probability 1 - exp(-SIZE/BYTES). Amounts are estimates then, each with its standard error, and "     \
-		"what is freed of older blocks is not known. A call that is not sampled costs next to nothing, "       \
-		"and no thread waits for memwatch. K, M, G and T are units, or KiB and so on. Without it every "       \
-		"block is recorded.",                                                                                  \
-		NULL, SIZE, session.sample_interval),                                                                  \
-		MW_CLI_OPTION(                                                                                         \
-			"budget", 0, NOTHING, "PCT", "... as many as cost PCT of the process's CPU time\n",            \
-			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
-			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
-			"block counts by the interval that held when it was allocated.",                               \
-			NULL, PERCENT, session.budget),                                                                \
-		MW_CLI_OPTION(                                                                                         \
-			"overload", 0, WORD, "wait|sample|drop", "where memwatch can't follow (default: wait)\n",      \
-			"What happens where every block is recorded and memwatch can't follow. wait: threads "         \
-			"wait for it, up to the share of --max-wait, and from then on it is sample. sample: from "     \
-			"then on blocks are sampled, nobody waits, and the report says from when. drop: events "       \
-			"are lost, nobody waits, and the report says how many. Only for engine jump.",                 \
-			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
-		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "... how much of its time a thread waits (5)\n",          \
-			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
-			      "waits for memwatch before blocks are sampled; 5 by default, 100: it waits as long as "  \
-			      "that takes, and every block is recorded.",                                              \
-			      NULL, SHARE, session.max_wait)
 
 /* `help` is NULL where the next option's line tells of it. */
 #define MW_CLI_DEPTH(help)                                                                                             \
@@ -109,52 +77,11 @@
 
 #define MW_CLI_VERSION MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version.", NULL, VERSION, action)
 
-#define BUDGET_INTERVAL (UINT64_C(512) << 10) /* to begin with */
-#define INTERVAL_MAX    (UINT64_C(1) << 40)
-#define MAX_WAIT        50000 /* millionths */
-
-static struct mw_error *refuse_wait(const struct mw_session_options *options, const char *why, const char *hint)
-{
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s makes no sense %s",
-					     options->overload == MW_OVERLOAD_COUNT ? "max-wait" : "overload", why),
-			     "%s", hint);
-}
-
-/* How much is recorded, and what that may cost. */
-static struct mw_error *check_cost(struct mw_session_options *options)
-{
-	bool waits = options->overload != MW_OVERLOAD_COUNT || options->max_wait;
-
-	if (options->sample_interval > INTERVAL_MAX)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--sample: more than 1T"),
-				     "It takes how many bytes there are to a recorded block, as in 512K");
-	if (waits && strcmp(options->engine, "trap") == 0)
-		return refuse_wait(options, "with engine trap, where the process stands still at each call",
-				   "There is nothing to follow: leave it out, or use --engine jump");
-	if (waits && (options->sample_interval || options->budget))
-		return refuse_wait(options, "where blocks are sampled, as no thread waits then",
-				   "Leave it out, or --sample and --budget");
-	if (options->max_wait && options->overload != MW_OVERLOAD_COUNT && options->overload != MW_OVERLOAD_WAIT)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--max-wait makes no sense with --overload %s",
-						     mw_overload_name(options->overload)),
-				     "Only with --overload wait do threads wait");
-	if (options->budget && !options->sample_interval)
-		options->sample_interval = BUDGET_INTERVAL;
-	if (options->overload == MW_OVERLOAD_COUNT)
-		options->overload = options->sample_interval ? MW_OVERLOAD_SAMPLE : MW_OVERLOAD_WAIT;
-	if (!options->max_wait)
-		options->max_wait = MAX_WAIT;
-	else if (options->max_wait == 1000000)
-		options->max_wait = 0;
-	return NULL;
-}
-
 /* Of commands that look at processes. */
 static struct mw_error *check_any(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	/* That is for reports. */
 	options->session.settle_ns = 0;
-	MW_TRY(check_cost(&options->session));
 	if (options->session.pids.count)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes a process, and none is given", command->name),
@@ -212,7 +139,6 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 
 	(void)command;
 	MW_TRY(check_settle(&all->session));
-	MW_TRY(check_cost(&all->session));
 	if (all->dashes && (!options->command || !options->command[0][0]))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty"),
 				     "Name a program and its arguments, as in: memwatch -- ls -l");
@@ -272,7 +198,6 @@ static const struct mw_cli_option record_options[] = {
 		      NULL, SIZE, session.max_memory),
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
-	MW_CLI_COST,
 	MW_CLI_ALL(NULL),
 	MW_CLI_DEPTH(NULL),
 	MW_CLI_TOP("all sections; frames (128), stacks (10) shown\n"),
@@ -367,7 +292,6 @@ static const struct mw_cli_option top_options[] = {
 		NULL, SIZE, session.max_memory),
 	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this share "
 			   "of five seconds."),
-	MW_CLI_COST,
 	MW_CLI_DEPTH("frames per stack (default: 128)\n"),
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,

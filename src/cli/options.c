@@ -333,8 +333,7 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 					.engine = "auto",
 					.depth = 128,
 					.top = 10,
-					.settle_ns = UINT64_MAX,
-					.overload = MW_OVERLOAD_COUNT},
+					.settle_ns = UINT64_MAX},
 			    .report = {.to_ns = UINT64_MAX},
 			    .diff = {.kinds = {[MW_KIND_HEAP] = true, [MW_KIND_VM] = true}, .top = SIZE_MAX}},
 	};

@@ -38,7 +38,7 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 {
 	struct jump_engine *engine;
 
-	if (options->sample_interval || options->overload != MW_OVERLOAD_WAIT)
+	if (options->sample_interval)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 				       "sampling is not built yet: reports do not weigh sampled blocks");
 	engine = calloc(1, sizeof(*engine));

@@ -147,57 +147,6 @@ static void test_limits(void **state)
 	assert_refused(&mw_cli_command_record, "-p 1 --max-memory", "--max-memory");
 }
 
-/* What recording may cost: what is given, and what comes of it. */
-static void test_cost(void **state)
-{
-	static const struct {
-		const char *line;
-		uint64_t interval;
-		uint32_t budget;
-		enum mw_overload overload;
-		uint32_t max_wait;
-	} cases[] = {
-		{"-p 1", 0, 0, MW_OVERLOAD_WAIT, 50000},
-		{"-p 1 --max-wait 20", 0, 0, MW_OVERLOAD_WAIT, 200000},
-		{"-p 1 --max-wait 100 --overload wait", 0, 0, MW_OVERLOAD_WAIT, 0},
-		{"-p 1 --overload sample", 0, 0, MW_OVERLOAD_SAMPLE, 50000},
-		{"-p 1 --overload drop --engine jump", 0, 0, MW_OVERLOAD_DROP, 50000},
-		{"-p 1 --sample 512K", 512 << 10, 0, MW_OVERLOAD_SAMPLE, 50000},
-		{"-p 1 --sample 1MiB --budget 2.5 --engine trap", 1 << 20, 25000, MW_OVERLOAD_SAMPLE, 50000},
-		{"-p 1 --budget 5%", 512 << 10, 50000, MW_OVERLOAD_SAMPLE, 50000},
-	};
-	static const struct {
-		const char *line, *mentions;
-	} bad[] = {
-		{"-p 1 --sample 0", "--sample"},
-		{"-p 1 --sample 2T", "--sample"},
-		{"-p 1 --budget 100", "--budget"},
-		{"-p 1 --overload never", "--overload"},
-		{"-p 1 --max-wait 101", "--max-wait"},
-		{"-p 1 --engine trap --overload drop", "engine trap"},
-		{"-p 1 --engine trap --max-wait 5", "--max-wait"},
-		{"-p 1 --sample 512K --overload wait", "sampled"},
-		{"-p 1 --budget 5 --max-wait 5", "--max-wait"},
-		{"-p 1 --overload sample --max-wait 5", "--overload sample"},
-	};
-	const struct mw_cli_command *const commands[] = {&mw_cli_command_record, &mw_cli_command_top};
-	struct mw_cli_options options;
-	char *argv[ARGS_MAX];
-	char line[200];
-
-	(void)state;
-	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_null(parse(commands[i % 2], cases[i / 2].line, line, argv, &options));
-		assert_int_equal(options.session.sample_interval, cases[i / 2].interval);
-		assert_int_equal(options.session.budget, cases[i / 2].budget);
-		assert_int_equal(options.session.overload, cases[i / 2].overload);
-		assert_int_equal(options.session.max_wait, cases[i / 2].max_wait);
-		mw_cli_options_deinit(&options);
-	}
-	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++)
-		assert_refused(commands[i % 2], bad[i / 2].line, bad[i / 2].mentions);
-}
-
 static void test_help(void **state)
 {
 	static const char *const lines[] = {"--help", "-h", "-p 1 --help --nonsense", "--hel"};
@@ -285,7 +234,7 @@ UNIT_GROUP(options)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),  cmocka_unit_test(test_launch),
 		cmocka_unit_test(test_help),   cmocka_unit_test(test_refused), cmocka_unit_test(test_doctor),
-		cmocka_unit_test(test_cost),   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
