@@ -5,11 +5,9 @@ target_compile_options(mw_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wformat=2
   $<$<COMPILE_LANGUAGE:C>:-Wconversion>
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
-  $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
-  $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-implicit-int-conversion>
-  $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-error=missing-field-initializers>)
+  $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 if(MEMWATCH_WERROR)
-  target_compile_options(mw_flags INTERFACE -Werror $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-error=missing-field-initializers>)
+  target_compile_options(mw_flags INTERFACE -Werror)
 endif()
 if(MEMWATCH_SANITIZE)
   target_compile_options(mw_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -66,10 +66,10 @@ struct mw_event {
 	uint64_t size;
 	uint32_t stack;
 	uint32_t thread;
-	uint8_t type; /* enum mw_event_type */
-	uint8_t kind; /* enum mw_kind: HEAP; VM or VM_INTERNAL for the mapping events */
+	enum mw_event_type type : 8;
+	enum mw_kind kind : 8; /* HEAP; VM or VM_INTERNAL for the mapping events */
 	/* Of ALLOC and REALLOC_END: the number of the sampling interval that held for the block, as the sink's interval()
-	 * gives it. 0: every block is told of. Blocks of one size need not all have the same. */
+	 * gives it. 0: every block is reported. Blocks of one size need not all have the same. */
 	uint16_t interval;
 	bool unsampled; /* of REALLOC_END: the new block was not sampled */
 };
@@ -128,11 +128,11 @@ struct mw_event_sink {
 	/* Is a heap block at `addr` in the table? (Engines for which it is dear to read a stack or the allocator's
 	 * header ask before they do so for a free.) */
 	bool (*knows)(void *context, mw_addr addr);
-	/* Give the number of a sampling interval: a block of `size` bytes is told of with the probability
+	/* Give the number of a sampling interval: a block of `size` bytes is reported with the probability
 	 * 1 - exp(-max(size, 1) / bytes), whatever became of others. The same bytes give the same number, small and dense;
-	 * 0 bytes, every block is told of, are number 0, which need not be asked for. At most MW_INTERVAL_MAX different
-	 * ones, so whoever adapts the interval takes powers of a root of two or so. Frees are told of all blocks that were
-	 * told of; mappings are never sampled. */
+	 * 0 bytes, every block is reported, are number 0, which need not be asked for. At most MW_INTERVAL_MAX different
+	 * ones, so whoever adapts the interval takes powers of a root of two or so. Frees are reported of all blocks that
+	 * were reported; mappings are never sampled. */
 	struct mw_error *(*interval)(void *context, uint64_t bytes, uint16_t *number);
 };
 

@@ -426,7 +426,11 @@ static void deinit(struct generator *generator)
 int main(int argc, char **argv)
 {
 	static struct generator generator;
-	const struct mw_event_sink inner = {&generator, give_stack, give_thread, take_event, take_events, NULL};
+	const struct mw_event_sink inner = {.context = &generator,
+					    .stack = give_stack,
+					    .thread = give_thread,
+					    .event = take_event,
+					    .events = take_events};
 	double begun = now();
 
 	if (argc < 3) {

@@ -271,7 +271,7 @@ static void test_rest(void **state)
 	rig_thread(rig, 0);
 	rig_thread(rig, 1);
 	rig_drain(rig);
-	/* It need not be told first that somebody is fast. */
+	/* Nobody need say first that somebody is fast. */
 	assert_in_range(first, 1000, 100000);
 	rig->drain->longer_ticks = UINT64_MAX;
 	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);

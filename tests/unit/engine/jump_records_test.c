@@ -107,14 +107,14 @@ static void test_break(void **state)
 	rig->event_count = 0;
 	rig_drain(rig);
 	assert_int_equal(rig->event_count, 4);
-	rig_expect(rig, 0, (struct mw_event){8, 0x103000, 0x1000, 1, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM});
-	rig_expect(rig, 1, (struct mw_event){8, 0x103000, 0x1000, 1, 0, MW_EVENT_UNMAP_END, MW_KIND_VM});
-	rig_expect(rig, 2, (struct mw_event){9, 0x102ff0, 0x10, 1, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM});
-	rig_expect(rig, 3, (struct mw_event){9, 0x102ff0, 0x10, 1, 0, MW_EVENT_UNMAP_END, MW_KIND_VM});
+	rig_expect(rig, 0, (struct mw_event){8, 0x103000, 0x1000, 1, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM, 0, false});
+	rig_expect(rig, 1, (struct mw_event){8, 0x103000, 0x1000, 1, 0, MW_EVENT_UNMAP_END, MW_KIND_VM, 0, false});
+	rig_expect(rig, 2, (struct mw_event){9, 0x102ff0, 0x10, 1, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM, 0, false});
+	rig_expect(rig, 3, (struct mw_event){9, 0x102ff0, 0x10, 1, 0, MW_EVENT_UNMAP_END, MW_KIND_VM, 0, false});
 	rig->drain->break_end = 0x200000;
 	rig_put(rig, 0, 10, MW_RING_BRK, MW_RING_VM, 2, 0x201000, 0);
 	rig_drain(rig);
-	rig_expect(rig, 4, (struct mw_event){10, 0x200000, 0x1000, 1, 0, MW_EVENT_MAP, MW_KIND_VM});
+	rig_expect(rig, 4, (struct mw_event){10, 0x200000, 0x1000, 1, 0, MW_EVENT_MAP, MW_KIND_VM, 0, false});
 }
 
 static void test_stacks(void **state)
@@ -346,8 +346,10 @@ static void test_open_calls(void **state)
 	assert_null(jump_drain_finish(rig->drain));
 	assert_int_equal(rig->event_count, 6);
 	rig_expect(rig, 4,
-		   (struct mw_event){8, 0x20000, 4096, MW_STACK_NONE, 0, MW_EVENT_REMAP_FAIL, MW_KIND_VM_INTERNAL});
-	rig_expect(rig, 5, (struct mw_event){8, 0x5000, 0, MW_STACK_NONE, 0, MW_EVENT_REALLOC_FAIL, MW_KIND_HEAP});
+		   (struct mw_event){8, 0x20000, 4096, MW_STACK_NONE, 0, MW_EVENT_REMAP_FAIL, MW_KIND_VM_INTERNAL, 0,
+				     false});
+	rig_expect(rig, 5,
+		   (struct mw_event){8, 0x5000, 0, MW_STACK_NONE, 0, MW_EVENT_REALLOC_FAIL, MW_KIND_HEAP, 0, false});
 	assert_int_equal(bad(rig), 2);
 }
 

@@ -48,7 +48,7 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	return NULL;
 }
 
-/* Intervals are told by their bytes. */
+/* An interval is known by its bytes. */
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	(void)context;

@@ -114,7 +114,8 @@ static void test_open_call(void **state)
 	rig_drain(rig);
 	assert_null(jump_drain_finish(rig->drain));
 	assert_int_equal(rig->event_count, 2);
-	rig_expect(rig, 1, (struct mw_event){5, 0x5000, 0, MW_STACK_NONE, 0, MW_EVENT_REALLOC_FAIL, MW_KIND_HEAP});
+	rig_expect(rig, 1,
+		   (struct mw_event){5, 0x5000, 0, MW_STACK_NONE, 0, MW_EVENT_REALLOC_FAIL, MW_KIND_HEAP, 0, false});
 }
 
 /* Rings lie ready as long as there are any, after they were given memory. */

@@ -56,10 +56,10 @@ static void tell_events(const struct mw_event_sink *sink, uint32_t process, cons
 	const struct mw_raw_stack empty = {NULL, 0, MW_STACK_BROKEN, UINT32_MAX, MW_KIND_VM_INTERNAL};
 	struct mw_stored_thread thread = {0, 4711, "main"};
 	struct mw_event events[] = {
-		{5, 0x5000, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 1},
-		{5, 0x5000, MW_SIZE_UNKNOWN, MW_STACK_NONE, 1, MW_EVENT_FREE, MW_KIND_HEAP},
-		{4, UINT64_MAX, 0, 1, 1, MW_EVENT_REMAP_FAIL, MW_KIND_VM_INTERNAL},
-		{UINT64_MAX, 0, UINT64_MAX - 1, MW_STACK_NONE, 0, MW_EVENT_MAP, MW_KIND_VM},
+		{5, 0x5000, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 1, false},
+		{5, 0x5000, MW_SIZE_UNKNOWN, MW_STACK_NONE, 1, MW_EVENT_FREE, MW_KIND_HEAP, 0, false},
+		{4, UINT64_MAX, 0, 1, 1, MW_EVENT_REMAP_FAIL, MW_KIND_VM_INTERNAL, 0, false},
+		{UINT64_MAX, 0, UINT64_MAX - 1, MW_STACK_NONE, 0, MW_EVENT_MAP, MW_KIND_VM, 0, false},
 	};
 	uint32_t number;
 	uint16_t interval;

@@ -195,7 +195,7 @@ static void expect_bad_event(struct mw_event event, const char *why)
 
 static void test_events(void **state)
 {
-	const struct mw_event event = {1, 16, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP};
+	const struct mw_event event = {1, 16, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false};
 	static uint8_t content[MW_STORE_CHUNK_MAX];
 	struct mw_event other;
 	size_t size;
@@ -249,8 +249,8 @@ static void test_events(void **state)
 /* An event that names a number that was left out, or a stack of another process. */
 static void test_events_of_others(void **state)
 {
-	const struct mw_event event = {1, 16, 24, 1, 0, MW_EVENT_ALLOC, MW_KIND_HEAP};
-	const struct mw_event bare = {1, 16, 24, MW_STACK_NONE, 0, MW_EVENT_ALLOC, MW_KIND_HEAP};
+	const struct mw_event event = {1, 16, 24, 1, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false};
+	const struct mw_event bare = {1, 16, 24, MW_STACK_NONE, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false};
 	static const uint8_t unused[] = {2, 1, 0};
 	uint8_t content[256];
 	size_t size = events_content(&event, 1, content);

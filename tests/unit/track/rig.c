@@ -63,17 +63,17 @@ void rig_alloc(struct rig *rig, uint64_t time, mw_addr addr, uint64_t size)
 void rig_free(struct rig *rig, uint64_t time, mw_addr addr)
 {
 	rig_send(rig, (struct mw_event){time, addr, MW_SIZE_UNKNOWN, MW_STACK_NONE, rig->thread[0], MW_EVENT_FREE,
-					MW_KIND_HEAP});
+					MW_KIND_HEAP, 0, false});
 }
 
 void rig_heap(struct rig *rig, enum mw_event_type type, uint64_t time, int t, mw_addr addr, uint64_t size)
 {
-	rig_send(rig, (struct mw_event){time, addr, size, rig->heap, rig->thread[t], type, MW_KIND_HEAP});
+	rig_send(rig, (struct mw_event){time, addr, size, rig->heap, rig->thread[t], type, MW_KIND_HEAP, 0, false});
 }
 
 void rig_vm(struct rig *rig, enum mw_event_type type, uint64_t time, int t, mw_addr addr, uint64_t size)
 {
-	rig_send(rig, (struct mw_event){time, addr, size, rig->vm, rig->thread[t], type, MW_KIND_VM});
+	rig_send(rig, (struct mw_event){time, addr, size, rig->vm, rig->thread[t], type, MW_KIND_VM, 0, false});
 }
 
 struct mw_track_totals rig_totals(const struct rig *rig, enum mw_kind kind)

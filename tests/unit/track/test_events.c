@@ -8,7 +8,7 @@
 
 static struct mw_event heap_event(const struct rig *rig, enum mw_event_type type, uint64_t time, mw_addr addr)
 {
-	return (struct mw_event){time, addr, 16, rig->heap, rig->thread[time % 3], type, MW_KIND_HEAP};
+	return (struct mw_event){time, addr, 16, rig->heap, rig->thread[time % 3], type, MW_KIND_HEAP, 0, false};
 }
 
 static void make_many(const struct rig *rig, struct mw_event *events)

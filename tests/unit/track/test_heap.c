@@ -193,7 +193,8 @@ static void test_realloc_attributes_to_its_own_stack(void **state)
 
 	rig_alloc(rig, 1, 0x100, 40);
 	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 2, 0, 0x100, MW_SIZE_UNKNOWN);
-	rig_send(rig, (struct mw_event){3, 0x100, 50, other, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP});
+	rig_send(rig,
+		 (struct mw_event){3, 0x100, 50, other, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP, 0, false});
 	rig_amount(rig_of_stack(rig, rig->heap).totals.transient, 1, 40);
 	rig_amount(rig_of_stack(rig, rig->heap).totals.impacting, 0, 0);
 	rig_amount(rig_of_stack(rig, other).totals.impacting, 1, 50);
@@ -206,8 +207,8 @@ static void test_realloc_fails(void **state)
 
 	rig_alloc(rig, 1, 0x100, 40);
 	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 2, 0, 0x100, MW_SIZE_UNKNOWN);
-	rig_send(rig,
-		 (struct mw_event){3, 0x100, 0, MW_STACK_NONE, rig->thread[0], MW_EVENT_REALLOC_FAIL, MW_KIND_HEAP});
+	rig_send(rig, (struct mw_event){3, 0x100, 0, MW_STACK_NONE, rig->thread[0], MW_EVENT_REALLOC_FAIL, MW_KIND_HEAP,
+					0, false});
 	assert_true(rig->sink.knows(rig->sink.context, 0x100));
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 1, 40);
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).transient, 0, 0);
@@ -300,7 +301,7 @@ static void test_newest_begin_matches(void **state)
 static void test_wrong_numbers_are_refused(void **state)
 {
 	struct rig *rig = *state;
-	struct mw_event event = {1, 0x100, 8, rig->heap, 99, MW_EVENT_ALLOC, MW_KIND_HEAP};
+	struct mw_event event = {1, 0x100, 8, rig->heap, 99, MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false};
 
 	rig_refuse(rig, event, MW_ERROR_DATA);
 	event.thread = rig->thread[0];

@@ -36,8 +36,8 @@ static void allocate(struct rig *rig, uint32_t stack, uint64_t bytes, unsigned c
 	static mw_addr next = 0x10000;
 
 	for (unsigned i = 0; i < count; i++, next += 16)
-		rig_send(rig,
-			 (struct mw_event){next, next, bytes, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP});
+		rig_send(rig, (struct mw_event){next, next, bytes, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP,
+						0, false});
 }
 
 static void free_older(struct rig *rig, uint32_t stack, uint64_t bytes, unsigned count)
@@ -45,7 +45,8 @@ static void free_older(struct rig *rig, uint32_t stack, uint64_t bytes, unsigned
 	static mw_addr next = 0x90000000;
 
 	for (unsigned i = 0; i < count; i++, next += 16)
-		rig_send(rig, (struct mw_event){next, next, bytes, stack, rig->thread[0], MW_EVENT_FREE, MW_KIND_HEAP});
+		rig_send(rig, (struct mw_event){next, next, bytes, stack, rig->thread[0], MW_EVENT_FREE, MW_KIND_HEAP,
+						0, false});
 }
 
 static uint32_t owner_of(const struct rig *rig, uint32_t freeing)

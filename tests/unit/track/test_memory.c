@@ -87,7 +87,8 @@ static void touch(struct rig *rig, uint32_t stack, uint32_t frees, uint64_t spre
 	for (uint32_t i = 0; i < frees; i++) {
 		uint64_t lifetime = 1000 + next_random() % spread;
 
-		rig_send(rig, (struct mw_event){0, 0x100, 64, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP});
+		rig_send(rig, (struct mw_event){0, 0x100, 64, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP, 0,
+						false});
 		rig_free(rig, lifetime, 0x100);
 	}
 }
@@ -182,7 +183,7 @@ static void renew_all(struct rig *rig, uint32_t moment)
 {
 	for (uint32_t i = 0; i < STACKS; i++)
 		rig_send(rig, (struct mw_event){moment * UINT64_C(1000000), 16 + i * 16, moment + 1, 3 + i,
-						rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP});
+						rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false});
 }
 
 /* Whoever's bytes differ at every moment has as many values to keep as there can be. */

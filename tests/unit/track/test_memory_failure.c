@@ -23,7 +23,7 @@ static void check(struct script *script, struct mw_error *err)
 
 static void send(struct script *script, enum mw_event_type type, mw_addr addr, uint64_t size, uint32_t stack)
 {
-	struct mw_event event = {addr * 2000 % 100000000, addr, size, stack, 0, type, MW_KIND_HEAP};
+	struct mw_event event = {addr * 2000 % 100000000, addr, size, stack, 0, type, MW_KIND_HEAP, 0, false};
 
 	if (type >= MW_EVENT_MAP)
 		event.kind = MW_KIND_VM;

@@ -50,7 +50,8 @@ static const struct mw_track *sampling_begins(struct rig *rig)
 
 static void sample(struct rig *rig, uint64_t time, mw_addr addr, uint64_t size, uint32_t stack)
 {
-	rig_send(rig, (struct mw_event){time, addr, size, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP, 1});
+	rig_send(rig,
+		 (struct mw_event){time, addr, size, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP, 1, false});
 }
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
@@ -371,16 +372,17 @@ static void test_reallocs(void **state)
 	/* Its new block is sampled, of a block that was not, or that is. */
 	sample(rig, 15, 0x300, 1000, rig->heap);
 	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 16, 0, 0x300, MW_SIZE_UNKNOWN);
-	rig_send(rig,
-		 (struct mw_event){17, 0x300, 3000, rig->heap, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP, 1});
+	rig_send(rig, (struct mw_event){17, 0x300, 3000, rig->heap, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP,
+					1, false});
 	totals = rig_totals(rig, MW_KIND_HEAP);
 	assert_weighed(&totals.impacting, &totals.spreads.impacting, 3000, 0x300, 17);
-	rig_send(rig,
-		 (struct mw_event){18, 0x400, 300, rig->heap, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP, 1});
+	rig_send(rig, (struct mw_event){18, 0x400, 300, rig->heap, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP,
+					1, false});
 	assert_int_equal(rig_totals(rig, MW_KIND_HEAP).spreads.impacting.blocks, 2);
 	/* The address is somebody else's when it fails: it was freed. */
 	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 19, 0, 0x300, MW_SIZE_UNKNOWN);
-	rig_send(rig, (struct mw_event){20, 0x300, 50, rig->heap, rig->thread[1], MW_EVENT_ALLOC, MW_KIND_HEAP, 1});
+	rig_send(rig,
+		 (struct mw_event){20, 0x300, 50, rig->heap, rig->thread[1], MW_EVENT_ALLOC, MW_KIND_HEAP, 1, false});
 	rig_heap(rig, MW_EVENT_REALLOC_FAIL, 21, 0, 0x300, 0);
 	assert_int_equal(mw_track_missed(rig->track), 1);
 	assert_int_equal(rig_totals(rig, MW_KIND_HEAP).spreads.impacting.blocks, 2);

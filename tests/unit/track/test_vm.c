@@ -207,7 +207,8 @@ static void test_remap(void **state)
 	map(rig, 1, 0, 4);
 	rig_vm(rig, MW_EVENT_REMAP_BEGIN, 5, 0, page(0), 4 * PAGE);
 	assert_vm(rig, 1, 4, 0, 0);
-	rig_send(rig, (struct mw_event){6, page(20), 8 * PAGE, other, rig->thread[0], MW_EVENT_REMAP_END, MW_KIND_VM});
+	rig_send(rig, (struct mw_event){6, page(20), 8 * PAGE, other, rig->thread[0], MW_EVENT_REMAP_END, MW_KIND_VM, 0,
+					false});
 	assert_vm(rig, 1, 8, 1, 4);
 	rig_amount(rig_of_stack(rig, rig->vm).totals.transient, 1, 4 * PAGE);
 	rig_amount(rig_of_stack(rig, other).totals.impacting, 1, 8 * PAGE);
@@ -248,9 +249,9 @@ static void test_before_the_window(void **state)
 	assert_int_equal(rig_totals(rig, MW_KIND_VM).aofi_unknown, 0);
 	stacks = mw_track_stack_count(rig->track);
 	rig_send(rig, (struct mw_event){7, page(2), PAGE, MW_STACK_NONE, rig->thread[0], MW_EVENT_UNMAP_BEGIN,
-					MW_KIND_VM_INTERNAL});
+					MW_KIND_VM_INTERNAL, 0, false});
 	rig_send(rig, (struct mw_event){8, page(2), PAGE, MW_STACK_NONE, rig->thread[0], MW_EVENT_UNMAP_END,
-					MW_KIND_VM_INTERNAL});
+					MW_KIND_VM_INTERNAL, 0, false});
 	rig_amount(rig_totals(rig, MW_KIND_VM_INTERNAL).aofi, 1, PAGE);
 	rig_amount(rig_of_stack(rig, stacks).totals.aofi, 1, PAGE);
 	assert_int_equal(rig_of_stack(rig, stacks).kind, MW_KIND_VM_INTERNAL);
@@ -294,16 +295,19 @@ static void test_kind_is_that_of_the_map(void **state)
 	struct mw_track_thread thread;
 
 	rig_send(rig, (struct mw_event){1, page(0), 4 * PAGE, rig->internal, rig->thread[0], MW_EVENT_MAP,
-					MW_KIND_VM_INTERNAL});
+					MW_KIND_VM_INTERNAL, 0, false});
 	unmap(rig, 2, 0, 3);
 	rig_amount(rig_totals(rig, MW_KIND_VM_INTERNAL).transient, 0, 3 * PAGE);
 	rig_amount(rig_totals(rig, MW_KIND_VM_INTERNAL).impacting, 1, PAGE);
 	assert_vm(rig, 0, 0, 0, 0);
 	mw_track_thread(rig->track, rig->thread[0], &thread);
 	rig_amount(thread.size, 0, 0);
-	rig_refuse(rig, (struct mw_event){3, page(0), PAGE, rig->heap, rig->thread[0], MW_EVENT_MAP, MW_KIND_HEAP},
+	rig_refuse(rig,
+		   (struct mw_event){3, page(0), PAGE, rig->heap, rig->thread[0], MW_EVENT_MAP, MW_KIND_HEAP, 0, false},
 		   MW_ERROR_DATA);
-	rig_refuse(rig, (struct mw_event){3, page(0), PAGE, rig->vm, rig->thread[0], MW_EVENT_MAP, MW_KIND_VM_INTERNAL},
+	rig_refuse(rig,
+		   (struct mw_event){3, page(0), PAGE, rig->vm, rig->thread[0], MW_EVENT_MAP, MW_KIND_VM_INTERNAL, 0,
+				     false},
 		   MW_ERROR_DATA);
 }
 
@@ -327,7 +331,7 @@ static void test_end_of_addresses(void **state)
 static void send_over_all(struct rig *rig, enum mw_event_type type, int t)
 {
 	rig_send(rig, (struct mw_event){5, page(0), 2 * MANY * PAGE, type == MW_EVENT_MAP ? rig->vm : MW_STACK_NONE,
-					rig->thread[t], type, MW_KIND_VM});
+					rig->thread[t], type, MW_KIND_VM, 0, false});
 }
 
 /*
@@ -339,8 +343,8 @@ static void test_failures_over_many_blocks(void **state)
 	struct rig *rig = *state;
 
 	for (uint32_t i = 0; i < MANY; i++)
-		rig_send(rig,
-			 (struct mw_event){1, page(2 * i), PAGE, rig->vm, rig->thread[0], MW_EVENT_MAP, MW_KIND_VM});
+		rig_send(rig, (struct mw_event){1, page(2 * i), PAGE, rig->vm, rig->thread[0], MW_EVENT_MAP, MW_KIND_VM,
+						0, false});
 	for (uint32_t i = 0; i < MANY; i++) {
 		enum mw_event_type begin = i % 2 ? MW_EVENT_UNMAP_BEGIN : MW_EVENT_REMAP_BEGIN;
 
@@ -367,10 +371,10 @@ static void test_many_open_calls(void **state)
 
 	for (uint32_t i = 0; i < 20 * MANY; i++)
 		rig_send(rig, (struct mw_event){1, page(i), PAGE, MW_STACK_NONE, rig->thread[0], MW_EVENT_REMAP_BEGIN,
-						MW_KIND_VM});
+						MW_KIND_VM, 0, false});
 	for (uint32_t i = 0; i < 20 * MANY; i++)
 		rig_send(rig, (struct mw_event){2, page(i), PAGE, MW_STACK_NONE, rig->thread[0], MW_EVENT_UNMAP_END,
-						MW_KIND_VM});
+						MW_KIND_VM, 0, false});
 	rig_amount(rig_totals(rig, MW_KIND_VM).size, 0, 0);
 }
 

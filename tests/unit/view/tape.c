@@ -146,13 +146,15 @@ void tape_event(struct tape *tape, uint32_t process, struct mw_event event)
 
 void tape_alloc(struct tape *tape, uint32_t process, uint32_t stack, mw_addr addr, uint64_t size, uint64_t time_ns)
 {
-	tape_event(tape, process, (struct mw_event){time_ns, addr, size, stack, 0, MW_EVENT_ALLOC, MW_KIND_HEAP});
+	tape_event(tape, process,
+		   (struct mw_event){time_ns, addr, size, stack, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false});
 }
 
 void tape_free(struct tape *tape, uint32_t process, mw_addr addr, uint64_t time_ns)
 {
 	tape_event(tape, process,
-		   (struct mw_event){time_ns, addr, MW_SIZE_UNKNOWN, MW_STACK_NONE, 0, MW_EVENT_FREE, MW_KIND_HEAP});
+		   (struct mw_event){time_ns, addr, MW_SIZE_UNKNOWN, MW_STACK_NONE, 0, MW_EVENT_FREE, MW_KIND_HEAP, 0,
+				     false});
 }
 
 void tape_mark(struct tape *tape, uint32_t process, uint32_t number, const char *name, uint64_t time_ns)

@@ -132,7 +132,7 @@ static void tape_map(struct tape *tape, enum mw_kind kind, uint64_t offset, mw_a
 {
 	uint32_t stack = tape_stack(tape, 0, kind, offset);
 
-	tape_event(tape, 0, (struct mw_event){TAPE_SECOND, addr, size, stack, 0, MW_EVENT_MAP, kind});
+	tape_event(tape, 0, (struct mw_event){TAPE_SECOND, addr, size, stack, 0, MW_EVENT_MAP, kind, 0, false});
 }
 
 /* Grown, shrunk, the same, come, gone; in two processes where the program lies elsewhere. */
@@ -419,29 +419,32 @@ static size_t make_events(uint64_t *seed, const uint32_t stacks[2 * STACKS], uin
 	switch (random_below(seed, 6)) {
 	case 0:
 	case 1:
-		out[0] = (struct mw_event){*time_ns, cell, bytes, heap, 0, MW_EVENT_ALLOC, MW_KIND_HEAP};
+		out[0] = (struct mw_event){*time_ns, cell, bytes, heap, 0, MW_EVENT_ALLOC, MW_KIND_HEAP, 0, false};
 		count = 1;
 		break;
 	case 2:
-		out[0] = (struct mw_event){*time_ns, cell, 16, heap, 0, MW_EVENT_FREE, MW_KIND_HEAP};
+		out[0] = (struct mw_event){*time_ns, cell, 16, heap, 0, MW_EVENT_FREE, MW_KIND_HEAP, 0, false};
 		count = 1;
 		break;
 	case 3:
-		out[0] = (struct mw_event){*time_ns, cell, 16, heap, 0, MW_EVENT_REALLOC_BEGIN, MW_KIND_HEAP};
-		out[1] = (struct mw_event){later,       other, bytes,
-					   heap,        0,     fails ? MW_EVENT_REALLOC_FAIL : MW_EVENT_REALLOC_END,
-					   MW_KIND_HEAP};
+		out[0] = (struct mw_event){*time_ns, cell, 16, heap, 0, MW_EVENT_REALLOC_BEGIN, MW_KIND_HEAP, 0, false};
+		out[1] = (struct mw_event){later,        other, bytes,
+					   heap,         0,     fails ? MW_EVENT_REALLOC_FAIL : MW_EVENT_REALLOC_END,
+					   MW_KIND_HEAP, 0,     false};
 		break;
 	case 4:
-		out[0] = (struct mw_event){*time_ns, SPACE + first * PAGE, size, vm, 0, MW_EVENT_MAP, MW_KIND_VM};
+		out[0] = (struct mw_event){*time_ns,     SPACE + first * PAGE, size, vm,   0,
+					   MW_EVENT_MAP, MW_KIND_VM,           0,    false};
 		count = 1;
 		break;
 	default:
-		out[0] = (struct mw_event){*time_ns, SPACE + first * PAGE, size,      vm,
-					   0,        MW_EVENT_UNMAP_BEGIN, MW_KIND_VM};
-		out[1] = (struct mw_event){
-			later,     SPACE + first * PAGE, size, vm, 0, fails ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END,
-			MW_KIND_VM};
+		out[0] = (struct mw_event){
+			*time_ns, SPACE + first * PAGE, size, vm, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM, 0, false};
+		out[1] = (struct mw_event){later,      SPACE + first * PAGE,
+					   size,       vm,
+					   0,          fails ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END,
+					   MW_KIND_VM, 0,
+					   false};
 		break;
 	}
 	*time_ns = (count == 2 ? later : *time_ns) + random_below(seed, 3);

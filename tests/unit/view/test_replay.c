@@ -202,7 +202,7 @@ static void test_peak(void **state)
 	heap = tape_stack(&tape, 0, MW_KIND_HEAP, 0x10);
 	vm = tape_stack(&tape, 0, MW_KIND_VM, 0x20);
 	tape_alloc(&tape, 0, heap, 0x1000, 100, 100);
-	tape_event(&tape, 0, (struct mw_event){200, 0x100000, 4096, vm, 0, MW_EVENT_MAP, MW_KIND_VM});
+	tape_event(&tape, 0, (struct mw_event){200, 0x100000, 4096, vm, 0, MW_EVENT_MAP, MW_KIND_VM, 0, false});
 	tape_alloc(&tape, 0, heap, 0x2000, 50, 300); /* 4246 */
 	tape_free(&tape, 0, 0x1000, 400);
 	tape_alloc(&tape, 0, heap, 0x3000, 100, 500); /* 4246 again */
@@ -340,10 +340,10 @@ static void test_before(void **state)
 		tape_event(&tape, 0,
 			   (struct mw_event){10 + 20 * i, 0x100000 + 0x1000 * i, 0x1000,
 					     tape_stack(&tape, 0, MW_KIND_VM, 0x20), 0, MW_EVENT_UNMAP_BEGIN,
-					     MW_KIND_VM});
+					     MW_KIND_VM, 0, false});
 		tape_event(&tape, 0,
 			   (struct mw_event){11 + 20 * i, 0x100000 + 0x1000 * i, 0x1000, MW_STACK_NONE, 0,
-					     MW_EVENT_UNMAP_END, MW_KIND_VM});
+					     MW_EVENT_UNMAP_END, MW_KIND_VM, 0, false});
 	}
 	tape_end(&tape, 0, 100);
 	tape_close(&tape);
@@ -370,9 +370,11 @@ static void test_piece(void **state)
 	tape_open(&tape, path);
 	tape_add(&tape, &app);
 	stack = tape_stack(&tape, 0, MW_KIND_VM, 0x20);
-	tape_event(&tape, 0, (struct mw_event){10, 0x100000, 0x3000, stack, 0, MW_EVENT_MAP, MW_KIND_VM});
-	tape_event(&tape, 0, (struct mw_event){20, 0x100000, 0x1000, stack, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM});
-	tape_event(&tape, 0, (struct mw_event){21, 0x100000, 0x1000, MW_STACK_NONE, 0, MW_EVENT_UNMAP_END, MW_KIND_VM});
+	tape_event(&tape, 0, (struct mw_event){10, 0x100000, 0x3000, stack, 0, MW_EVENT_MAP, MW_KIND_VM, 0, false});
+	tape_event(&tape, 0,
+		   (struct mw_event){20, 0x100000, 0x1000, stack, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM, 0, false});
+	tape_event(&tape, 0,
+		   (struct mw_event){21, 0x100000, 0x1000, MW_STACK_NONE, 0, MW_EVENT_UNMAP_END, MW_KIND_VM, 0, false});
 	tape_end(&tape, 0, 100);
 	tape_close(&tape);
 	replay = open_replay(path);

@@ -61,7 +61,9 @@ static void map(struct world *world, enum mw_kind kind, mw_addr addr, uint64_t s
 				       world->stacks[kind],
 				       world->thread,
 				       kind == MW_KIND_HEAP ? MW_EVENT_ALLOC : MW_EVENT_MAP,
-				       kind};
+				       kind,
+				       0,
+				       false};
 
 	assert_null(world->sink.event(world->sink.context, &event));
 }
