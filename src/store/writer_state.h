@@ -69,11 +69,11 @@ struct mw_store_stream {
 	bool settling; /* they are later than the window */
 	struct mw_store_open open[MW_STORE_TYPE_COUNT];
 	const struct mw_event_sink *inner; /* NULL: it has no sink */
-	uint32_t stack_count;              /* lowest number not told */
+	uint32_t stack_count;              /* lowest number not written */
 	uint32_t *unused;                  /* numbers of stacks below that were left out by the inner sink */
 	size_t unused_count, unused_capacity;
-	uint32_t interval_count; /* highest number that was told */
-	uint64_t *names;         /* hashes of the threads' names, by their number; 0: not told */
+	uint32_t interval_count; /* highest number that was written */
+	uint64_t *names;         /* hashes of the threads' names, by their number; 0: not written */
 	size_t name_count, name_capacity;
 };
 

@@ -503,7 +503,7 @@ static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside
 	if (call.unsampled && !known)
 		return pass(hit);
 	MW_TRY(intern(hit, MW_KIND_HEAP, &call.stack));
-	/* While blocks are sampled, nothing is told of what is freed of those that are not known. */
+	/* While blocks are sampled, a free of a block that is not known is not reported. */
 	if (frees && (known || !process->interval)) {
 		if (hit->hook->glibc && !known)
 			usable = mw_glibc_usable_size(call.pointer, read_live, hit);

@@ -41,7 +41,7 @@ int trap_among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret)
 	trap_hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count; i++) {
 		signal |= frames[i - 1].signal;
-		/* A signal may also strike between the return and the breakpoint that is to tell of it. */
+		/* A signal may also strike between the return and the breakpoint that is to report it. */
 		if (frames[i - 1].cfa == sp && frames[i].pc - frames[i - 1].signal == ret)
 			return 1 + signal;
 	}
