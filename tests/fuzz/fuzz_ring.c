@@ -165,7 +165,7 @@ static struct mw_error *take_thread(void *context, pid_t tid, const char *name, 
 	return NULL;
 }
 
-/* Intervals are told by their bytes. */
+/* An interval is known by its bytes. */
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	(void)context;

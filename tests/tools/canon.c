@@ -316,7 +316,7 @@ static bool on_knows(void *context, mw_addr addr)
 	return mw_map_get(&canon->blocks, addr) != NULL;
 }
 
-/* Intervals are told by their bytes. */
+/* An interval is known by its bytes. */
 static struct mw_error *on_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	(void)context;
