@@ -410,10 +410,11 @@ static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 	pid_t found = translate(process, tid, true);
 
 	*out = found ? found : (pid_t)tid;
-	if (found && lives(process, found) && !(process->ended && process->window.ended == MW_END_EXEC)) {
+	if (found && !(process->ended && process->window.ended == MW_END_EXEC)) {
 		mw_comm_read(process->pid, found, name);
-		/* Read before that is asked: a name that came by an exec is another program's. */
-		if (process->ended || !jump_has_execed(process))
+		/* Read before that is asked: there is no name of a thread that is gone, and one that came by an exec is
+		 * another program's. */
+		if (lives(process, found) && (process->ended || !jump_has_execed(process)))
 			return true;
 	}
 	/* A thread is born with its maker's name. */
