@@ -433,7 +433,7 @@ static void note_pace(struct jump_drain *drain, const struct jump_reader *reader
 	uint64_t read = reader->read - reader->begun, quarter = drain->shared->geometry.ring_units / 4, ticks;
 
 	/* A few that come at once fill none. */
-	if (read < quarter / 2 || reader->last <= reader->first)
+	if (read == 0 || read < quarter / 2 || reader->last <= reader->first)
 		return;
 	ticks = (reader->last - reader->first) * quarter / read;
 	if (ticks < drain->fill_ticks)
