@@ -45,7 +45,7 @@ static struct mw_limits limits_of(double counted)
 {
 	double below = floor(counted * 2), part = counted * 2 - below, middle, half;
 
-	if (below < FEW - 1.0) {
+	if ((uint64_t)below + 1 < FEW) {
 		const struct mw_limits *at = &few[(size_t)below];
 
 		return (struct mw_limits){
