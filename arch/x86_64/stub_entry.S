@@ -33,6 +33,10 @@ image:
 	.long	entered - image
 	.long	left - image
 	.long	STUB_LAYOUT
+	.long	enter_size0 - image
+	.long	enter_size1 - image
+	.long	enter_product - image
+	.long	enter_free - image
 table:
 	.long	mw_stub_returned - 1 - image
 	.long	fde - image
@@ -56,6 +60,7 @@ enter:
 	save_flags
 	movq	%rax, 16(%rsp)
 	movq	mw_stub_context+STUB_CONTEXT_GUARD(%rip), %rax
+guarded:
 	cmpl	$1, (%rax)
 	jne	off
 on:
@@ -200,9 +205,97 @@ pass:
 	leaq	STUB_SAVED_SIZE+STUB_CALL_SIZE(%rsp), %rsp
 	jmp	*STUB_CALL_ORIGINAL-STUB_CALL_SIZE(%rsp)
 
+/*
+ * While blocks are sampled, functions that call no hooked one enter here: what is not sampled goes on to the original at
+ * once. Else as at `enter`, with STUB_TAKEN in the call's flags where the thread's countdown has come to its end. That is in
+ * its slot, which is looked for at the first place only, and counts where no call is around this one.
+ *
+ *      call + 8   %rax, flags, %rcx, %rdx
+ */
+	.macro	begin_sampled
+	movq	%rax, 8(%rsp)
+	save_flags
+	movq	%rax, 16(%rsp)
+	movq	mw_stub_context+STUB_CONTEXT_GUARD(%rip), %rax
+	cmpl	$STUB_GUARD_SAMPLING, (%rax)
+	jne	guarded
+	movq	%rcx, 24(%rsp)
+	movq	%rdx, 32(%rsp)
+	.endm
+	.macro	find_slot
+	cmpl	$0, mw_stub_context+STUB_CONTEXT_RDFSBASE(%rip)
+	je	by_hand
+	rdfsbase %rax
+	movq	%rax, %rcx
+	shrq	$4, %rcx
+	movabsq	$0x9e3779b97f4a7c15, %rdx
+	imulq	%rdx, %rcx
+	shrq	$40, %rcx
+	andl	mw_stub_context+STUB_CONTEXT_SLOT_MASK(%rip), %ecx
+	shlq	$STUB_SLOT_SHIFT, %rcx
+	addq	mw_stub_context+STUB_CONTEXT_SLOTS(%rip), %rcx
+	cmpq	%rax, STUB_SLOT_OWNER(%rcx)
+	jne	by_hand
+	cmpq	$0, STUB_SLOT_TOP(%rcx)
+	jne	by_hand
+	.endm
+
+	.balign 64
+enter_size0:
+	begin_sampled
+	find_slot
+	movq	%rdi, %rax
+	jmp	count
+	.balign 16
+enter_size1:
+	begin_sampled
+	find_slot
+	movq	%rsi, %rax
+	jmp	count
+	.balign 16
+enter_product:
+	begin_sampled
+	find_slot
+	movq	%rdi, %rax
+	mulq	%rsi
+	jo	by_hand
+/* %rax: the size, %rcx: the slot */
+count:
+	cmpq	$1, %rax	/* 0 counts as 1 */
+	adcq	$0, %rax
+	js	by_hand
+	subq	%rax, STUB_SLOT_COUNTDOWN(%rcx)
+	jns	unsampled
+	movq	$STUB_TAKEN, STUB_CALL_FLAGS(%rsp)
+	jmp	3f
+by_hand:
+	movq	$0, STUB_CALL_FLAGS(%rsp)
+3:	movq	24(%rsp), %rcx
+	movq	32(%rsp), %rdx
+	jmp	on
+	.balign 16
+enter_free:
+	begin_sampled
+	movq	%rdi, %rcx
+	movq	%rdi, %rax
+	shrq	$4, %rcx
+	shrq	$23, %rax
+	xorl	%eax, %ecx
+	andl	$STUB_FILTER_MASK, %ecx
+	addq	mw_stub_context+STUB_CONTEXT_FILTER(%rip), %rcx
+	cmpb	$0, (%rcx)
+	jne	by_hand
+unsampled:
+	movq	32(%rsp), %rdx
+	jmp	original
+
 /* The guard is not 1. A forked child is to say so, once: 0, and what is recorded is being recorded. */
 off:
-	cmpl	$0, (%rax)
+	cmpl	$STUB_GUARD_SAMPLING, (%rax)
+	jne	1f
+	movq	$0, STUB_CALL_FLAGS(%rsp)
+	jmp	on
+1:	cmpl	$0, (%rax)
 	jne	2f
 	movq	mw_stub_context+STUB_CONTEXT_SHARED(%rip), %rax
 	testq	%rax, %rax
@@ -210,6 +303,7 @@ off:
 	cmpl	$1, STUB_CONTROL_RECORDING(%rax)
 	je	on
 2:	movq	%rcx, 24(%rsp)
+original:
 	movl	STUB_CALL_HOOK(%rsp), %ecx
 	cmpl	mw_stub_context+STUB_CONTEXT_HOOK_COUNT(%rip), %ecx
 	jae	3f

@@ -13,6 +13,7 @@
  *      | memos               | walks of a ring's thread, to be known again
  *      | stacks              | (hash of a stack → its id), a cache
  *      | known               | blocks allocated in the window, a cache
+ *      | filter              | where sampled blocks may be; only where blocks are sampled
  *      | cache               | (pc → row), a cache
  *      | rows                | rows, index of modules: append-only, written by memwatch alone
  *      | rings               | records, one ring a thread
@@ -27,7 +28,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   8u
+#define MW_RING_LAYOUT   9u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -50,6 +51,10 @@
  *
  * An event's stack is an id or MW_RING_STACK_NONE. FREE without a stack is of a block that the recorder knows to have
  * been allocated in the window; with one, `size` is what usable() of the allocator's header says or UINT64_MAX.
+ *
+ * While blocks are sampled, the size of ALLOC and REALLOC_END has the number of the sampling interval above it: from bit
+ * MW_RING_SIZE_BITS on, MW_RING_UNSAMPLED for the new block of a REALLOC_END that is not recorded. FREE and REALLOC_BEGIN are
+ * then of blocks that may be sampled ones: memwatch knows. What was not sampled has no record.
  */
 enum mw_ring_type {
 	MW_RING_ALLOC,
@@ -74,6 +79,10 @@ enum mw_ring_type {
 };
 
 #define MW_RING_STACK_NONE UINT32_MAX
+
+#define MW_RING_SIZE_BITS 48
+#define MW_RING_SIZE_MASK ((UINT64_C(1) << MW_RING_SIZE_BITS) - 1)
+#define MW_RING_UNSAMPLED UINT64_C(0xffff)
 
 /* Flags of a record. */
 #define MW_RING_VM       1u /* of kind VM; neither: HEAP */
@@ -168,14 +177,14 @@ struct mw_ring_slot {
 	uint64_t reserved;   /* units handed out since the ring's beginning */
 	uint64_t limit;      /* … may not pass this without another look at `drained` */
 	uint64_t top;        /* innermost call of a hooked function that has not returned: struct mw_stub_call */
-	uint64_t entries;    /* times that the recorder was entered: a walk that finds it changed begins anew */
+	int64_t countdown;   /* bytes that may be allocated before a block is sampled; below 0: the next one is */
 	uint64_t pending;    /* reserved but not marked: number | units << 48 (units 0: none) */
 	uint64_t pending_sp; /* where the innermost visit to the recorder began, while `inside` */
 
 	struct mw_ring_region regions[MW_RING_REGIONS]; /* memwatch writes at attach, and to answer */
 
 	uint64_t lost_events; /* not recorded as there was no room in time, or no ring */
-	uint64_t lost_stacks; /* recorded without a stack */
+	uint64_t entries;     /* times that the recorder was entered: a walk that finds it changed begins anew */
 	uint64_t walks, slow_walks;
 	uint64_t waited;     /* ticks that the thread has waited for room */
 	uint32_t ask, asked; /* enum mw_ring_ask; how often it has asked */
@@ -188,7 +197,13 @@ struct mw_ring_slot {
 	uint32_t answered;    /* how many asks it has answered */
 	uint32_t next_region; /* which of regions the next answer goes to */
 	uint64_t exec;        /* the thread's: `entries` when it called execve; 0: it came back */
-	uint64_t unused[5];
+
+	/* The thread's own; rarely written. */
+	uint64_t lost_stacks; /* recorded without a stack */
+	uint64_t sampling;    /* mw_ring_control.sampling as `countdown` was drawn by it; 0: not yet */
+	uint64_t random;      /* the state of what is drawn */
+	uint64_t spent;       /* ticks in the recorder, while blocks are sampled */
+	uint64_t unused;
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
@@ -197,6 +212,23 @@ _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
 static inline uint32_t mw_ring_slot_first(uint64_t thread_pointer, uint32_t slot_count)
 {
 	return (uint32_t)((thread_pointer >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (slot_count - 1);
+}
+
+static inline uint64_t mw_ring_sampling(uint64_t bytes, uint16_t number)
+{
+	return (bytes & MW_RING_SIZE_MASK) | (uint64_t)number << MW_RING_SIZE_BITS;
+}
+
+/*
+ * The filter: a byte for each place, which counts the sampled blocks there that live. The recorder adds, before the
+ * program knows the block; memwatch takes off when it has read the free. One that has come to 255 stays: then the frees of
+ * all blocks there are recorded. Neighbours on the heap are neighbours in it, so it takes few lines of the cache.
+ */
+#define MW_RING_FILTER (1u << 19) /* bytes; 2^n */
+
+static inline uint32_t mw_ring_filter_place(uint64_t block)
+{
+	return (uint32_t)(block >> 4 ^ block >> 23) & (MW_RING_FILTER - 1);
 }
 
 #define MW_RING_MEMOS      16 /* a ring; 2^n */
@@ -353,7 +385,8 @@ struct mw_ring_control {
 	uint32_t stack_count; /* 2^n */
 	uint32_t known_count; /* 2^n */
 	uint32_t cache_count; /* 2^n */
-	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, cache, dictionary, rings;
+	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, filter /* 0: none */, cache, dictionary,
+		rings;
 
 	/* memwatch writes these as it goes. */
 	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */
@@ -372,6 +405,8 @@ struct mw_ring_control {
 	uint64_t learned;                                /* … at that offset */
 	uint64_t slow_allowed; /* so many stacks may take the slow road; where another had to, it ends and is broken */
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
+	uint32_t unused_settling;
+	uint64_t sampling; /* the interval in bytes and its number, as mw_ring_sampling() has it */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));

@@ -14,8 +14,12 @@ _Static_assert(STUB_CALL_PREV == offsetof(struct mw_stub_call, prev), "");
 _Static_assert(STUB_CALL_COOKIE == offsetof(struct mw_stub_call, cookie), "");
 _Static_assert(STUB_CALL_SLOT == offsetof(struct mw_stub_call, slot), "");
 _Static_assert(STUB_CALL_FLAGS == offsetof(struct mw_stub_call, flags), "");
+_Static_assert(STUB_TAKEN == MW_STUB_TAKEN, "");
+_Static_assert(STUB_GUARD_SAMPLING == MW_STUB_GUARD_SAMPLING, "");
+_Static_assert(STUB_FILTER_MASK == MW_RING_FILTER - 1 && sizeof(struct mw_ring_slot) == 1u << STUB_SLOT_SHIFT, "");
 _Static_assert(STUB_SILENT_FREE == (MW_STUB_FREE | MW_STUB_SILENT), "");
 _Static_assert(STUB_SLOT_OWNER == offsetof(struct mw_ring_slot, owner), "");
+_Static_assert(STUB_SLOT_COUNTDOWN == offsetof(struct mw_ring_slot, countdown), "");
 _Static_assert(STUB_SLOT_TOP == offsetof(struct mw_ring_slot, top), "");
 _Static_assert(STUB_SLOT_OPEN == offsetof(struct mw_ring_slot, open), "");
 _Static_assert(STUB_SAVED_SIZE == sizeof(struct mw_stub_saved), "");
@@ -25,6 +29,9 @@ _Static_assert(STUB_CONTEXT_GUARD == offsetof(struct mw_stub_context, guard), ""
 _Static_assert(STUB_CONTEXT_SHARED == offsetof(struct mw_stub_context, shared), "");
 _Static_assert(STUB_CONTEXT_COOKIE == offsetof(struct mw_stub_context, cookie), "");
 _Static_assert(STUB_CONTEXT_RDFSBASE == offsetof(struct mw_stub_context, rdfsbase), "");
+_Static_assert(STUB_CONTEXT_SLOTS == offsetof(struct mw_stub_context, slots), "");
+_Static_assert(STUB_CONTEXT_FILTER == offsetof(struct mw_stub_context, filter), "");
+_Static_assert(STUB_CONTEXT_SLOT_MASK == offsetof(struct mw_stub_context, slot_mask), "");
 _Static_assert(STUB_CONTEXT_HOOK_COUNT == offsetof(struct mw_stub_context, hook_count), "");
 _Static_assert(STUB_CONTEXT_HOOKS == offsetof(struct mw_stub_context, hooks), "");
 _Static_assert(STUB_HOOK_SIZE == sizeof(struct mw_stub_hook), "");
@@ -179,6 +186,12 @@ static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 	uint64_t block = stub_argument(visit, visit->hook->pointer);
 
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
+	/* It may be one that was sampled: memwatch finds out. What frees it once more from inside is another thing. */
+	if (stub_samples()) {
+		if (inside != STUB_INSIDE_FREE)
+			stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
+		return inside == STUB_OUTSIDE || inside == STUB_INSIDE_VM ? MW_STUB_WRAP : MW_STUB_PASS;
+	}
 	/* Blocks that are not known may be of the window as well, as not all are kept: memwatch finds out. */
 	if (unlikely(visit->control->settling)) {
 		(void)stub_known_take(visit->control, block);
@@ -212,10 +225,46 @@ static void begin_realloc(struct stub_visit *visit)
 		call->flags |= MW_STUB_BEGUN;
 }
 
+/* No argument says how large the block will be: a copy of a string. */
+static inline bool sized_later(const struct mw_stub_hook *hook)
+{
+	return hook->argument == MW_STUB_NO_ARG && hook->count == MW_STUB_NO_ARG;
+}
+
+/* Where blocks are sampled: call->extra is the label of the new one. */
+static STUB_RARE unsigned enter_sampled(struct stub_visit *visit, bool taken)
+{
+	struct mw_stub_call *call = visit->call;
+	bool sampled = true;
+	/* Whether the old block was sampled memwatch knows. */
+	bool begins = resizes(visit->hook->role) && call->pointer && stub_sampled(call->pointer);
+
+	call->extra = MW_RING_UNSAMPLED << MW_RING_SIZE_BITS;
+	call->stack = MW_RING_STACK_NONE;
+	if (!sized_later(visit->hook))
+		sampled = stub_sample(visit, call->size, taken, &call->extra);
+	/* In one that was entered before, and whose block was not sampled. */
+	if ((sampled && stub_in_leaf(visit)) || __atomic_load_n(&visit->control->settling, __ATOMIC_RELAXED))
+		sampled = false;
+	if (!sampled)
+		call->extra = MW_RING_UNSAMPLED << MW_RING_SIZE_BITS;
+	if (!sampled && !begins) {
+		/* It is around what it calls. */
+		call->flags |= MW_STUB_SILENT;
+		return MW_STUB_WRAP;
+	}
+	if (sampled)
+		call->stack = stub_stack(visit, 0);
+	if (begins && stub_emit(visit, MW_RING_REALLOC_BEGIN, call->pointer, UINT64_MAX, MW_RING_STACK_NONE))
+		call->flags |= MW_STUB_BEGUN;
+	return MW_STUB_WRAP;
+}
+
 static unsigned heap_enter(struct stub_visit *visit, enum stub_inside inside)
 {
 	const struct mw_stub_hook *hook = visit->hook;
 	struct mw_stub_call *call = visit->call;
+	bool taken = stub_samples() && call->flags & MW_STUB_TAKEN;
 
 	if (hook->role == STUB_ROLE_FREE)
 		return enter_free(visit, inside);
@@ -224,14 +273,33 @@ static unsigned heap_enter(struct stub_visit *visit, enum stub_inside inside)
 	call->flags = MW_STUB_HEAP;
 	call->size = wanted_size(visit);
 	call->pointer = hook->pointer == MW_STUB_NO_ARG ? 0 : stub_argument(visit, hook->pointer);
+	if (stub_samples())
+		return enter_sampled(visit, taken);
 	call->stack = stub_stack(visit, 0);
 	if (resizes(hook->role) && call->pointer)
 		begin_realloc(visit);
 	return MW_STUB_WRAP;
 }
 
+/* Where blocks are sampled; the filter first: the block may be freed as soon as it is known. */
+static STUB_RARE void allocated_sampled(struct stub_visit *visit, uint32_t type, uint64_t block, uint64_t size)
+{
+	uint64_t label = visit->call->extra;
+	bool sampled = label != MW_RING_UNSAMPLED << MW_RING_SIZE_BITS;
+
+	if (!sampled && type == MW_RING_ALLOC)
+		return;
+	if (sampled && block)
+		stub_sampled_add(visit->control, block);
+	stub_emit_after(visit, type, block, (size & MW_RING_SIZE_MASK) | label, visit->call->stack);
+}
+
 static inline void allocated(struct stub_visit *visit, uint32_t type, uint64_t block, uint64_t size)
 {
+	if (stub_samples()) {
+		allocated_sampled(visit, type, block, size);
+		return;
+	}
 	if (likely(stub_emit_after(visit, type, block, size, visit->call->stack)) && likely(block))
 		stub_known_add(visit->control, block);
 }
@@ -266,11 +334,14 @@ static STUB_RARE void leave_resize(struct stub_visit *visit, uint64_t result)
 {
 	const struct mw_stub_call *call = visit->call;
 
-	if (!(call->flags & MW_STUB_BEGUN))
+	bool begun = call->flags & MW_STUB_BEGUN;
+
+	/* Of the old block of one that is sampled nothing need be known. */
+	if (!begun && !stub_samples())
 		return;
 	if (result == call->pointer || (result >= call->size && result != 0))
-		allocated(visit, MW_RING_REALLOC_END, call->pointer, call->size);
-	else
+		allocated(visit, begun ? MW_RING_REALLOC_END : MW_RING_ALLOC, call->pointer, call->size);
+	else if (begun)
 		failed(visit);
 }
 
@@ -291,8 +362,11 @@ static inline void leave_malloc(struct stub_visit *visit, uint64_t result)
 
 	if (!result)
 		return;
-	if (unlikely(visit->hook->argument == MW_STUB_NO_ARG && visit->hook->count == MW_STUB_NO_ARG))
+	if (unlikely(sized_later(visit->hook))) {
 		size = string_size(result);
+		if (stub_samples() && !stub_sample(visit, size, false, &visit->call->extra))
+			return;
+	}
 	allocated(visit, MW_RING_ALLOC, result, size);
 }
 
@@ -399,10 +473,11 @@ static inline unsigned vm_enter(struct stub_visit *visit, enum stub_inside insid
 	/* sbrk calls brk, mmap64 may call mmap: counted at the outermost. */
 	if (inside == STUB_INSIDE_VM)
 		return MW_STUB_PASS;
-	call->flags =
-		inside != STUB_OUTSIDE || stub_in_ranges(context->allocators, context->allocator_count, visit->ret)
-			? MW_RING_INTERNAL
-			: MW_RING_VM;
+	call->flags = inside != STUB_OUTSIDE ||
+				      stub_in_ranges(context->allocators, context->allocator_count, visit->ret) ||
+				      (stub_samples() && stub_in_leaf(visit))
+			      ? MW_RING_INTERNAL
+			      : MW_RING_VM;
 	call->pointer = stub_argument(visit, 0);
 	call->size = round_to_pages(stub_argument(visit, 1));
 	call->extra = round_to_pages(stub_argument(visit, 2));
@@ -556,10 +631,24 @@ static STUB_RARE bool is_quiet(const struct stub_visit *visit)
 	}
 }
 
+/* While blocks are sampled, what the recorder takes is measured. */
+static inline void note_spent(struct stub_visit *visit, uint64_t since)
+{
+	if (unlikely(since))
+		cpu_add(&visit->slot->spent, cpu_ticks() - since);
+}
+
+/* A free of a block that was not sampled. */
+static inline bool is_unsampled(const struct stub_visit *visit)
+{
+	return stub_samples() && stub_is_heap(visit->hook) && !stub_sampled(stub_argument(visit, visit->hook->pointer));
+}
+
 STUB_FLAT STUB_API unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 {
 	const struct mw_stub_context *context = stub_context();
 	struct stub_visit visit;
+	uint64_t since;
 	unsigned answer;
 
 	/* The number is the trampoline's, which nobody writes. */
@@ -585,10 +674,14 @@ STUB_FLAT STUB_API unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw
 	visit.call = call;
 	visit.ret = stub_read((uint64_t)(uintptr_t)call + MW_STUB_CALL_SIZE);
 	visit.high = 0;
-	if (visit.hook->role == STUB_ROLE_FREE && !stub_argument(&visit, visit.hook->pointer))
+	if (visit.hook->role == STUB_ROLE_FREE && (!stub_argument(&visit, visit.hook->pointer) || is_unsampled(&visit)))
 		return MW_STUB_PASS;
-	if (unlikely(__atomic_load_n(&visit.control->settling, __ATOMIC_RELAXED)) && is_quiet(&visit))
+	if (unlikely(__atomic_load_n(&visit.control->settling, __ATOMIC_RELAXED)) && is_quiet(&visit)) {
+		if (stub_samples())
+			stub_sample_no_more(visit.control);
 		return MW_STUB_PASS;
+	}
+	since = stub_samples() ? cpu_ticks() : 0;
 	if (unlikely(!stub_visit_begin(&visit)))
 		return MW_STUB_PASS;
 	if (unlikely(visit.hook->role == MW_STUB_EXEC)) {
@@ -606,6 +699,7 @@ STUB_FLAT STUB_API unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw
 		/* From an execve that a vfork child has called none comes back. */
 		visit.stays = visit.hook->role != MW_STUB_EXEC;
 	}
+	note_spent(&visit, since);
 	stub_visit_end(&visit);
 	return answer;
 }
@@ -616,7 +710,7 @@ STUB_FLAT STUB_API void mw_stub_leave(struct mw_stub_call *call, uint64_t result
 	struct mw_ring_slot *slot = (struct mw_ring_slot *)(uintptr_t)call->slot;
 	struct stub_visit visit;
 
-	uint64_t cookie = call->cookie;
+	uint64_t cookie = call->cookie, since;
 
 	/* No call of ours stands here any more. */
 	call->cookie = 0;
@@ -634,6 +728,7 @@ STUB_FLAT STUB_API void mw_stub_leave(struct mw_stub_call *call, uint64_t result
 	visit.hook = &context->hooks[call->hook];
 	visit.ret = 0;
 	visit.high = 0;
+	since = stub_samples() ? cpu_ticks() : 0;
 	if (unlikely(!stub_visit_resume(&visit, slot)))
 		return;
 	__atomic_store_n(&slot->top, call->prev, __ATOMIC_RELEASE);
@@ -646,6 +741,7 @@ STUB_FLAT STUB_API void mw_stub_leave(struct mw_stub_call *call, uint64_t result
 		else
 			vm_leave(&visit, result);
 	}
+	note_spent(&visit, since);
 	stub_visit_end(&visit);
 }
 

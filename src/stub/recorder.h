@@ -8,6 +8,7 @@
  *   visit.c    a thread comes into the recorder and goes: its slot and ring, the records in that, which memory of its
  *              stack may be read, and what a signal may have left behind
  *   nest.c     calls of hooked functions inside each other
+ *   sample.c   which blocks are recorded, where not all are
  *   stack.c    walking the stack by rows (frame.h): the stack of a call as an id
  *
  * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
@@ -94,7 +95,12 @@ static inline uint32_t stub_guard(void)
 
 static inline bool stub_on(void)
 {
-	return stub_guard() == MW_STUB_GUARD_ON;
+	return (stub_guard() & 3) == MW_STUB_GUARD_ON;
+}
+
+static inline bool stub_samples(void)
+{
+	return unlikely(stub_guard() == MW_STUB_GUARD_SAMPLING);
 }
 
 static inline struct mw_ring_control *stub_control(void)
@@ -163,6 +169,17 @@ STUB_API void stub_void(struct stub_visit *visit, uint64_t number, uint32_t unit
 STUB_API bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
 /* … of what has been done already: its time is not before what was read until now. */
 STUB_API bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
+
+/* sample.c: is a block of that size to be recorded? *label is what its record's size has then. `taken`: the countdown
+ * was taken from already, and came to its end. */
+STUB_API bool stub_sample(struct stub_visit *visit, uint64_t size, bool taken, uint64_t *label);
+/* The calling thread's next blocks are not. */
+STUB_API void stub_sample_no_more(struct mw_ring_control *control);
+/* May the block be one that was? */
+STUB_API bool stub_sampled(uint64_t block);
+STUB_API void stub_sampled_add(struct mw_ring_control *control, uint64_t block);
+/* Is the call made by a function that was entered, and not noted, as its block was not sampled? */
+STUB_API bool stub_in_leaf(struct stub_visit *visit);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);

@@ -22,7 +22,7 @@
 #define MW_STUB_MAX_HOOKS 512
 #define MW_STUB_RANGES    8
 #define MW_STUB_MAGIC     UINT64_C(0x6275747368637461)
-#define MW_STUB_LAYOUT    2u /* of the header and the context: another number is another memwatch's */
+#define MW_STUB_LAYOUT    3u /* of the header and the context: another number is another memwatch's */
 #define MW_STUB_CALL_SIZE 72
 
 /* A hooked call that has not returned: on the target's stack, right below its return address. */
@@ -44,6 +44,7 @@ _Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembl
 #define MW_STUB_HEAP   0x400u  /* of a heap function */
 #define MW_STUB_FREE   0x800u  /* of one that frees */
 #define MW_STUB_KNOWN  0x1000u /* the block was known to be allocated in the window */
+#define MW_STUB_TAKEN  0x2000u /* at entry, while blocks are sampled: the countdown has come to its end with it */
 
 /* What a hooked function does: as enum mw_role (memwatch/engine.h, which freestanding code can't have; a test compares
  * them), and what follows. */
@@ -90,10 +91,11 @@ struct mw_stub_range {
 };
 
 /* The guard's word. */
-#define MW_STUB_GUARD_OFF    0u /* before the window; a forked child's, too */
-#define MW_STUB_GUARD_ON     1u
-#define MW_STUB_GUARD_CHILD  2u /* a forked child that has said so */
-#define MW_STUB_GUARD_ENDING 3u /* nothing is recorded any more; calls that come back are counted out */
+#define MW_STUB_GUARD_OFF      0u /* before the window; a forked child's, too */
+#define MW_STUB_GUARD_ON       1u
+#define MW_STUB_GUARD_CHILD    2u /* a forked child that has said so */
+#define MW_STUB_GUARD_ENDING   3u /* nothing is recorded any more; calls that come back are counted out */
+#define MW_STUB_GUARD_SAMPLING 5u /* heap blocks are sampled (mw_ring_control.sampling) */
 
 /* Filled in by memwatch; read-only in the target. */
 struct mw_stub_context {
@@ -110,8 +112,13 @@ struct mw_stub_context {
 	struct mw_stub_range exceptions[MW_STUB_RANGES];
 	uint64_t readable_count; /* writable private mappings at attach, sorted: where headers of blocks may be read */
 	uint64_t readable;       /* address of struct mw_stub_range of them, read-only, in the code's mapping; 0 none */
+	/* While blocks are sampled: the shared memory's slots and filter, and code of functions that enter by a way of
+	 * their own: their vm calls are internal. */
+	uint64_t slots, filter;
+	uint64_t leaf_count;
+	struct mw_stub_range leaves[MW_STUB_RANGES];
+	uint32_t slot_mask;
 	uint32_t hook_count;
-	uint32_t unused32;
 	struct mw_stub_hook hooks[MW_STUB_MAX_HOOKS];
 };
 
@@ -130,6 +137,9 @@ struct mw_stub_header {
 	 * program counter in it, on a stack, is that of a thread that a signal has interrupted there. */
 	uint32_t entries_end, entered, left;
 	uint32_t layout; /* MW_STUB_LAYOUT */
+	/* Entries while blocks are sampled, by where the size is, or the block that is freed: argument 0, 1, the product
+	 * of both. */
+	uint32_t enter_size0, enter_size1, enter_product, enter_free;
 };
 
 /* The image, `mw_stub_image_size` bytes, 64-aligned. */

@@ -101,6 +101,7 @@ static void count_slot(const struct jump_drain *drain, struct jump_drain_stats *
 {
 	uint64_t now = jump_clock_tick(), start = drain->clock->start_tick;
 	uint64_t waited = __atomic_load_n(&slot->waited, __ATOMIC_RELAXED), window = now > start ? now - start : 0;
+	uint64_t spent = __atomic_load_n(&slot->spent, __ATOMIC_RELAXED);
 
 	add(&stats->lost_events, __atomic_load_n(&slot->lost_events, __ATOMIC_RELAXED));
 	add(&stats->lost_stacks, __atomic_load_n(&slot->lost_stacks, __ATOMIC_RELAXED));
@@ -108,6 +109,7 @@ static void count_slot(const struct jump_drain *drain, struct jump_drain_stats *
 	add(&stats->slow_walks, __atomic_load_n(&slot->slow_walks, __ATOMIC_RELAXED));
 	/* No thread has waited for longer than there was something to wait for. */
 	add(&stats->waited, waited < window ? waited : window);
+	add(&stats->spent, spent < window ? spent : window);
 }
 
 static void retire_ring(struct jump_drain *drain, struct jump_reader *reader)
@@ -189,6 +191,7 @@ const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain)
 	add(&sum->walks, drain->retired.walks);
 	add(&sum->slow_walks, drain->retired.slow_walks);
 	add(&sum->waited, drain->retired.waited);
+	add(&sum->spent, drain->retired.spent);
 	add(&sum->lost_events, __atomic_load_n(&jump_control(drain->shared)->lost_events, __ATOMIC_RELAXED));
 	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++)
 		if (!vacant(jump_slot(drain->shared, i)))

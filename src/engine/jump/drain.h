@@ -67,9 +67,10 @@ void jump_clock_take(struct jump_clock *clock, uint64_t tick, uint64_t ns);
 
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
-	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, learned, rings; /* offsets */
-	uint64_t dictionary_capacity;                                                            /* rows */
-	uint64_t rows, rows_end; /* space for rows and indices */
+	/* Offsets; of the filter 0 where every block is recorded. */
+	uint64_t slots, queue, scratch, memos, stacks, known, filter, cache, dictionary, learned, rings;
+	uint64_t dictionary_capacity; /* rows */
+	uint64_t rows, rows_end;      /* space for rows and indices */
 	uint64_t size;
 };
 
@@ -79,8 +80,9 @@ struct jump_shared {
 };
 
 /* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with. At most 64 MiB for 16
- * threads. */
-void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes);
+ * threads. `sampling`: blocks are to be sampled. */
+void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
+			bool sampling);
 /* Write the control block of zeroed memory, and offer the first `rings` rings. */
 void jump_shared_format(const struct jump_shared *shared, uint32_t rings);
 
@@ -138,6 +140,7 @@ struct jump_drain_stats {
 	uint64_t bad_records;              /* that made no sense: counted as lost */
 	uint64_t walks, slow_walks;        /* stacks captured; by the slow road */
 	uint64_t waited;                   /* ticks that threads waited for room */
+	uint64_t spent;                    /* … that they were in the recorder, while blocks are sampled */
 	uint64_t broken_stacks;
 	uint64_t overtaken;           /* times that a thread was not waited for: order was not kept */
 	uint64_t compared, differing; /* stacks captured in both ways; those that were not the same */
@@ -175,6 +178,7 @@ struct jump_open_call {
 	uint64_t addr, size;
 	uint8_t begin; /* enum mw_event_type */
 	uint8_t kind;
+	bool unreported; /* its block was not sampled */
 };
 
 /* A stack by rows that its walk is to be compared with. */
@@ -251,6 +255,8 @@ struct jump_drain {
 	uint64_t fullest;            /* units in the ring that had most of them */
 	uint64_t fill_ticks, filled; /* jump_drain_rest(); the time stamp counter when that was last made longer */
 
+	uint16_t intervals; /* the greatest number of an interval that blocks are sampled with; 0: all are recorded */
+
 	uint64_t emitted_ns; /* time of the last event */
 	uint64_t end_ns;     /* … of the window's end, UINT64_MAX: not yet */
 	mw_addr break_end;   /* rounded up to a page; 0: there is none */
@@ -296,6 +302,13 @@ static inline uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 {
 	drain->end_ns = ns > drain->emitted_ns ? ns : drain->emitted_ns;
 	return drain->end_ns;
+}
+
+/* Blocks are sampled, from before the first is recorded on: intervals have numbers up to this one. */
+static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number)
+{
+	if (number > drain->intervals)
+		drain->intervals = number;
 }
 
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and

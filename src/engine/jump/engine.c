@@ -38,9 +38,6 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 {
 	struct jump_engine *engine;
 
-	if (options->sample_interval)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				       "sampling is not built yet: reports do not weigh sampled blocks");
 	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return mw_error_nomem();
@@ -176,6 +173,14 @@ static void jump_settle(struct mw_engine *base)
 		if (!process->ended && process->windowed && process->recorder.shared.base)
 			__atomic_store_n(&jump_control(&process->recorder.shared)->settling, 1, __ATOMIC_RELAXED);
 	}
+}
+
+static void jump_set_interval(struct mw_engine *base, pid_t pid, uint64_t bytes)
+{
+	struct jump_process *process = find_process(base, pid);
+
+	if (process && process->drain && !process->ended && process->windowed && process->recorder.shared.base)
+		mw_error_keep_first(&process->drain->failure, jump_sampling_set(process, bytes));
 }
 
 static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_end end)
@@ -615,6 +620,7 @@ const struct mw_engine_ops mw_engine_jump = {
 	.run = jump_run,
 	.end = jump_end,
 	.settle = jump_settle,
+	.set_interval = jump_set_interval,
 	.detach = jump_detach,
 	.destroy = jump_destroy,
 	.hooks = jump_hook_infos,

@@ -54,6 +54,7 @@ struct jump_patch {
 	mw_addr addr;
 	uint64_t size; /* of the function, 0 unknown */
 	struct mw_detour detour;
+	uint32_t entry;        /* where its trampoline leads to, from the image's start */
 	mw_addr trampoline_at; /* 0: none yet */
 	struct mw_trampoline trampoline;
 	size_t journal;
@@ -287,12 +288,15 @@ static inline const struct jump_trampolines *jump_trampolines_at(const struct ju
 static inline struct mw_trampoline_frame jump_frame_of(const struct jump_process *process,
 						       const struct jump_patch *patch)
 {
-	const struct mw_stub_header *header = jump_header(process);
+	return (struct mw_trampoline_frame){.entry = process->recorder.image + patch->entry,
+					    .hook = patch->number,
+					    .frame_size = MW_STUB_CALL_SIZE};
+}
 
-	return (struct mw_trampoline_frame){
-		.entry = process->recorder.image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
-		.hook = patch->number,
-		.frame_size = MW_STUB_CALL_SIZE};
+/* Are its heap blocks sampled? */
+static inline bool jump_samples(const struct jump_process *process)
+{
+	return process->engine && process->engine->options.sample_interval && process->engine->options.track_heap;
 }
 
 /* Is its jump still to be written? */
@@ -365,6 +369,12 @@ struct mw_error *jump_window_end(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
 /* The process is no more, or is another program now. */
 struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
+
+/* sampling.c */
+/* By which entry of the recorder a function that is to be detoured enters it, from the image's start. */
+uint32_t jump_entry_of(struct jump_process *process, const struct jump_patch *patch);
+/* Blocks are sampled with this interval from now on, in bytes. Errors: those of the sink's interval(). */
+struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes) MW_MUST_CHECK;
 
 /* memory.c: memory of ours in the target. `inject` is ready. */
 /* Map what is needed; trampolines for all planned patches, the image and its context are written. */

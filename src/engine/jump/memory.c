@@ -190,6 +190,9 @@ static struct mw_error *context_fill(struct jump_process *process, const struct 
 	if (getrandom(&context->cookie, sizeof(context->cookie), 0) != sizeof(context->cookie))
 		context->cookie = jump_clock_tick();
 	context->rdfsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+	context->slots = context->shared + process->recorder.shared.geometry.slots;
+	context->filter = context->shared + process->recorder.shared.geometry.filter;
+	context->slot_mask = process->recorder.shared.geometry.slot_count - 1;
 	context->hook_count = MW_STUB_MAX_HOOKS;
 	fill_code(process);
 	return write_readable(process, maps);
@@ -333,7 +336,8 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	uint64_t ring, size;
 	mw_addr hint;
 
-	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes);
+	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes,
+			   jump_samples(process));
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	process->recorder.first_rings = (uint32_t)process->quiesce.count + SPARE_RINGS;
 	if (process->recorder.first_rings > geometry.ring_count)
@@ -377,8 +381,11 @@ static bool within(mw_addr a, mw_addr b, uint64_t reach)
 static bool place(struct jump_process *process, struct jump_patch *patch)
 {
 	const struct mw_arch *arch = process->survey.arch;
-	const struct mw_trampoline_frame frame = jump_frame_of(process, patch);
+	struct mw_trampoline_frame frame;
 
+	if (!patch->entry)
+		patch->entry = jump_entry_of(process, patch);
+	frame = jump_frame_of(process, patch);
 	MW_EACH_MUTABLE(trampolines, process->recorder.trampolines, process->recorder.trampolines_count) {
 		mw_addr dest = trampolines->start + trampolines->used;
 

@@ -144,6 +144,7 @@ void jump_stats_take(struct jump_process *process)
 	process->stats.walks = drained->walks;
 	process->stats.slow_walks = drained->slow_walks;
 	process->stats.waited_ns = jump_clock_ns(&process->clock, process->clock.start_tick + drained->waited);
+	process->stats.spent_ns = jump_clock_ns(&process->clock, process->clock.start_tick + drained->spent);
 	process->stats.compared = drained->compared;
 	process->stats.differing = drained->differing;
 	process->stats.children_cleaned = process->children.cleaned;

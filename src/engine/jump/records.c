@@ -410,18 +410,23 @@ static enum mw_event_type begin_of(enum mw_event_type type)
 }
 
 /* False where there are too many. */
-static bool call_begin(struct jump_reader *reader, const struct mw_event *event)
+static bool call_begin(struct jump_reader *reader, const struct mw_event *event, bool unreported)
 {
 	if (reader->open_count == JUMP_OPEN_CALLS ||
 	    !MW_VECTOR_ROOM(reader->open, reader->open_count, reader->open_capacity))
 		return false;
 	reader->open[reader->open_count++] = (struct jump_open_call){
-		.addr = event->addr, .size = event->size, .begin = (uint8_t)event->type, .kind = (uint8_t)event->kind};
+		.addr = event->addr,
+		.size = event->size,
+		.begin = (uint8_t)event->type,
+		.kind = (uint8_t)event->kind,
+		.unreported = unreported,
+	};
 	return true;
 }
 
 /* An END or FAIL: is there a call that it ends? */
-static bool call_end(struct jump_reader *reader, enum mw_event_type type)
+static bool call_end(struct jump_reader *reader, enum mw_event_type type, struct jump_open_call *open)
 {
 	enum mw_event_type begin = begin_of(type);
 
@@ -429,6 +434,7 @@ static bool call_end(struct jump_reader *reader, enum mw_event_type type)
 	for (uint32_t i = reader->open_count; i-- > 0;) {
 		if (reader->open[i].begin != begin)
 			continue;
+		*open = reader->open[i];
 		memmove(&reader->open[i], &reader->open[i + 1], (reader->open_count - i - 1) * sizeof(*reader->open));
 		reader->open_count--;
 		return true;
@@ -447,8 +453,83 @@ struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader 
 					       .type = mw_event_fail((enum mw_event_type)open->begin),
 					       .kind = (enum mw_kind)open->kind};
 
-		MW_TRY(emit(drain, reader, &event));
+		if (!open->unreported)
+			MW_TRY(emit(drain, reader, &event));
 	}
+	return NULL;
+}
+
+/* Sampled blocks (memwatch/ring.h). */
+
+/* A sampled block has gone. */
+static void filter_take(const struct jump_drain *drain, mw_addr addr)
+{
+	const struct jump_shared *shared = drain->shared;
+	uint8_t *count = shared->base + shared->geometry.filter + mw_ring_filter_place(addr);
+	uint8_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (now != 0 && now != UINT8_MAX &&
+	       !__atomic_compare_exchange_n(count, &now, now - 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		;
+}
+
+/* The interval that the block of an ALLOC or REALLOC_END was sampled with, off its size. False: it makes no sense. */
+static bool take_label(const struct jump_drain *drain, struct mw_event *event)
+{
+	uint64_t label = event->size >> MW_RING_SIZE_BITS;
+
+	event->size &= MW_RING_SIZE_MASK;
+	if (label == MW_RING_UNSAMPLED) {
+		event->unsampled = event->addr != 0;
+		return event->type == MW_EVENT_REALLOC_END;
+	}
+	event->interval = (uint16_t)label;
+	return label > 0 && label <= drain->intervals;
+}
+
+/* `*report`: it is one for the sink, which knows its block. False: it makes no sense. */
+static bool is_sampled(struct jump_drain *drain, struct jump_reader *reader, struct mw_event *event, bool *report)
+{
+	struct jump_open_call open = {.unreported = true};
+	bool good = true;
+
+	switch (event->type) {
+	case MW_EVENT_ALLOC:
+		return take_label(drain, event);
+	case MW_EVENT_FREE:
+		*report = drain->sink.knows(drain->sink.context, event->addr);
+		if (*report)
+			filter_take(drain, event->addr);
+		return true;
+	case MW_EVENT_REALLOC_BEGIN:
+		*report = drain->sink.knows(drain->sink.context, event->addr);
+		return call_begin(reader, event, !*report);
+	case MW_EVENT_REALLOC_END:
+		good = take_label(drain, event);
+		break;
+	default:
+		break;
+	}
+	if (!good || !call_end(reader, event->type, &open))
+		return false;
+	if (event->type == MW_EVENT_REALLOC_END && !open.unreported)
+		filter_take(drain, open.addr);
+	/* Of the old block nothing is known: there is a new one at most. */
+	*report = !open.unreported || (event->type == MW_EVENT_REALLOC_END && event->interval && event->addr);
+	if (open.unreported)
+		event->type = MW_EVENT_ALLOC;
+	return true;
+}
+
+static struct mw_error *take_sampled(struct jump_drain *drain, struct jump_reader *reader, struct mw_event *event)
+{
+	bool report = true;
+
+	/* As the sink is asked what it knows. */
+	MW_TRY(jump_drain_flush(drain));
+	if (is_sampled(drain, reader, event, &report))
+		return report ? emit(drain, reader, event) : NULL;
+	drain->stats.bad_records++;
 	return NULL;
 }
 
@@ -485,7 +566,10 @@ static uint64_t round_to_pages(uint64_t size)
 /* A BEGIN, or what ends one. */
 static struct mw_error *emit_call(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
 {
-	if (event->type == begin_of(event->type) ? call_begin(reader, event) : call_end(reader, event->type))
+	struct jump_open_call open;
+
+	if (event->type == begin_of(event->type) ? call_begin(reader, event, false)
+						 : call_end(reader, event->type, &open))
 		return emit(drain, reader, event);
 	drain->stats.bad_records++;
 	return NULL;
@@ -513,9 +597,11 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 		event.size = 0;
 	if (event.type == MW_EVENT_MAP)
 		return event.size ? emit(drain, reader, &event) : NULL;
-	if (event.type < MW_EVENT_REALLOC_BEGIN)
-		return event.addr ? emit(drain, reader, &event) : NULL;
-	return emit_call(drain, reader, &event);
+	if (event.type < MW_EVENT_REALLOC_BEGIN && !event.addr)
+		return NULL;
+	if (drain->intervals && event.type < MW_EVENT_MAP)
+		return take_sampled(drain, reader, &event);
+	return event.type < MW_EVENT_REALLOC_BEGIN ? emit(drain, reader, &event) : emit_call(drain, reader, &event);
 }
 
 /* The break was at `from` and is at `to`; 0: that is not known. */
@@ -649,7 +735,7 @@ static inline struct mw_error *take(struct jump_drain *drain, struct jump_reader
 	if (mw_ring_hook_of(record->mark) >= drain->hooks && mw_ring_type_of(record->mark) != MW_RING_THREAD)
 		return NULL;
 	if (mw_ring_type_of(record->mark) <= MW_RING_FREE_BLOCK && reader->thread != JUMP_NO_THREAD &&
-	    !(flags & (MW_RING_VM | MW_RING_INTERNAL))) {
+	    !(flags & (MW_RING_VM | MW_RING_INTERNAL)) && !drain->intervals) {
 		*units = 1;
 		return take_plain(drain, reader, record);
 	}

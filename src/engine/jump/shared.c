@@ -44,7 +44,8 @@ static uint64_t take(uint64_t *end, uint64_t size)
 	return start;
 }
 
-void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes)
+void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
+			bool sampling)
 {
 	uint64_t wanted = threads > MAX_SLOTS / 4 ? MAX_SLOTS : 4 * (uint64_t)threads;
 	uint64_t ring_bytes = RING_BYTES, end;
@@ -71,6 +72,8 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->memos = take(&end, (uint64_t)rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	geometry->stacks = take(&end, geometry->stack_count * sizeof(struct mw_ring_stack_entry));
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
+	if (sampling)
+		geometry->filter = take(&end, MW_RING_FILTER);
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
 	geometry->dictionary = take(&end, DICTIONARY * sizeof(uint64_t));
 	geometry->learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
@@ -102,6 +105,7 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->memos = geometry->memos;
 	control->stacks = geometry->stacks;
 	control->known = geometry->known;
+	control->filter = geometry->filter;
 	control->cache = geometry->cache;
 	control->dictionary = geometry->dictionary;
 	control->learned = geometry->learned;

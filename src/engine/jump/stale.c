@@ -216,15 +216,22 @@ static struct mw_error *take_jump(struct remains *remains, pid_t tid, const stru
 /* A trampoline that is what would be made today: it is known which of its instructions is the copy of which. */
 static void take_trampoline(const struct remains *remains, pid_t tid, struct jump_patch *patch, uint64_t original)
 {
-	const struct mw_trampoline_frame frame = jump_frame_of(remains->process, patch);
+	const struct mw_stub_header *header = jump_header(remains->process);
+	const uint32_t entries[] = {header->enter,       header->find_fde,      header->enter_size0,
+				    header->enter_size1, header->enter_product, header->enter_free};
 	const struct mw_arch *arch = remains->process->survey.arch;
 	uint8_t now[MW_TRAMPOLINE_SIZE];
 
-	if (!patch->detour.why &&
-	    mw_error_none(arch->trampoline(&patch->detour, &frame, patch->trampoline_at, &patch->trampoline)) &&
-	    mw_remote_read(tid, patch->trampoline_at, now, patch->trampoline.size) == patch->trampoline.size &&
-	    memcmp(now, patch->trampoline.bytes, patch->trampoline.size) == 0)
-		return;
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]) && !patch->detour.why; i++) {
+		struct mw_trampoline_frame frame;
+
+		patch->entry = entries[i];
+		frame = jump_frame_of(remains->process, patch);
+		if (mw_error_none(arch->trampoline(&patch->detour, &frame, patch->trampoline_at, &patch->trampoline)) &&
+		    mw_remote_read(tid, patch->trampoline_at, now, patch->trampoline.size) == patch->trampoline.size &&
+		    memcmp(now, patch->trampoline.bytes, patch->trampoline.size) == 0)
+			return;
+	}
 	patch->detour.count = 0;
 	patch->trampoline = (struct mw_trampoline){.original = (uint8_t)(original - patch->trampoline_at)};
 }

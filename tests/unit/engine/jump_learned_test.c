@@ -30,7 +30,7 @@ static int setup(void **state)
 	mw_maps_deinit(&maps);
 	process.survey.arch = mw_arch_find(EM_X86_64);
 	assert_null(mw_unwinder_libunwind(process.survey.modules, process.survey.arch, &process.inner));
-	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096);
+	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096, false);
 	process.recorder.shared.base = calloc(1, process.recorder.shared.geometry.size);
 	assert_non_null(process.recorder.shared.base);
 	jump_shared_format(&process.recorder.shared, 1);

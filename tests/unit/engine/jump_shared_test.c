@@ -60,11 +60,11 @@ static void test_plan(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
 		for (size_t j = 0; j < sizeof(depths) / sizeof(depths[0]); j++) {
-			jump_geometry_plan(&geometry, threads[i], depths[j], 4 * MIB + 12345);
+			jump_geometry_plan(&geometry, threads[i], depths[j], 4 * MIB + 12345, false);
 			check(&geometry, threads[i], depths[j], 4 * MIB + 12345);
 		}
 	}
-	jump_geometry_plan(&geometry, 16, 128, 4 * MIB);
+	jump_geometry_plan(&geometry, 16, 128, 4 * MIB, false);
 	assert_true(geometry.size <= 64 * MIB);
 	assert_int_equal(geometry.ring_units * MW_RING_UNIT, 128 << 10);
 }
@@ -75,7 +75,7 @@ static void test_format(void **state)
 	const struct mw_ring_control *control;
 
 	(void)state;
-	jump_geometry_plan(&shared.geometry, 1, 16, 0);
+	jump_geometry_plan(&shared.geometry, 1, 16, 0, false);
 	shared.base = calloc(1, shared.geometry.size);
 	assert_non_null(shared.base);
 	jump_shared_format(&shared, 40);
