@@ -60,7 +60,8 @@ const char *mw_kind_name(enum mw_kind kind);
 /* What is known of a set of blocks. */
 struct mw_sums {
 	struct mw_amount fates[MW_FATE_COUNT];
-	uint64_t aofi_unknown; /* of AOFI's count, those of unknown size */
+	struct mw_spread spreads[MW_FATE_COUNT]; /* of these, where blocks are sampled */
+	uint64_t aofi_unknown;                   /* of AOFI's count, those of unknown size */
 	/* Of the transient ones. */
 	bool has_lifetime;
 	uint64_t lifetime_min_ns, lifetime_median_ns, lifetime_max_ns;
@@ -83,6 +84,14 @@ static inline struct mw_amount mw_sums_size(const struct mw_sums *sums)
 static inline struct mw_amount mw_sums_of(const struct mw_sums *sums, enum mw_fate fate)
 {
 	return fate < MW_FATE_ALL ? sums->fates[fate] : mw_sums_size(sums);
+}
+
+static inline struct mw_spread mw_sums_spread(const struct mw_sums *sums, enum mw_fate fate)
+{
+	struct mw_spread size = sums->spreads[MW_FATE_IMPACTING];
+
+	mw_spread_add(&size, sums->spreads[MW_FATE_TRANSIENT]);
+	return fate < MW_FATE_ALL ? sums->spreads[fate] : size;
 }
 
 #define MW_TABLE_ROOT SIZE_MAX /* the parent of a row of level 0 */
@@ -138,9 +147,10 @@ struct mw_tree {
 
 /* A block. Times since the window's start; MW_SIZE_UNKNOWN: unknown or none. */
 struct mw_block_row {
-	mw_addr addr;   /* of a mapping: of what there was last of it, or is */
-	uint64_t bytes; /* that were asked for */
-	uint64_t left;  /* of a mapping, that are there at the interval's end: parts may have gone before; else 0 */
+	mw_addr addr;    /* of a mapping: of what there was last of it, or is */
+	uint64_t bytes;  /* that were asked for */
+	uint64_t others; /* that it stands for, where blocks are sampled */
+	uint64_t left;   /* of a mapping, that are there at the interval's end: parts may have gone before; else 0 */
 	enum mw_kind kind;
 	enum mw_fate fate;
 	pid_t pid;
@@ -164,6 +174,8 @@ struct mw_views {
 	enum mw_fate type; /* which amounts rows are shown for: those without any are folded */
 	enum mw_sort sort;
 	const char *filter; /* as it was given, or NULL */
+	bool sampled;       /* amounts are estimates */
+	bool knows_older;   /* as mw_report_knows_older() says; else of older blocks it knows some at best */
 	/* NULL: not asked for. */
 	const struct mw_table *groups;
 	const struct mw_tree *tree;

@@ -69,8 +69,27 @@ static inline void mw_spread_add(struct mw_spread *sum, struct mw_spread spread)
 
 /* Those of what is known of a set of blocks. */
 struct mw_spreads {
-	struct mw_spread impacting, transient, aofo, settled, peak;
+	struct mw_spread impacting, transient, aofi, aofo, settled, peak;
 };
+
+/* Of several sets, whose blocks were sampled independently. Peaks can't be added. */
+static inline void mw_spreads_add(struct mw_spreads *sum, const struct mw_spreads *spreads)
+{
+	mw_spread_add(&sum->impacting, spreads->impacting);
+	mw_spread_add(&sum->transient, spreads->transient);
+	mw_spread_add(&sum->aofi, spreads->aofi);
+	mw_spread_add(&sum->aofo, spreads->aofo);
+	mw_spread_add(&sum->settled, spreads->settled);
+}
+
+/* Of all that was allocated inside. */
+static inline struct mw_spread mw_spreads_size(const struct mw_spreads *spreads)
+{
+	struct mw_spread size = spreads->impacting;
+
+	mw_spread_add(&size, spreads->transient);
+	return size;
+}
 
 static inline void mw_amount_add(struct mw_amount *sum, struct mw_amount amount)
 {

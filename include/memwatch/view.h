@@ -46,6 +46,7 @@ struct mw_report_thread {
 	pid_t tid;
 	const char *name;
 	struct mw_amount size, impacting, transient;
+	struct mw_spreads spreads; /* of these, where blocks are sampled */
 };
 
 /* What becomes of what a stack allocates. */
@@ -95,7 +96,8 @@ struct mw_report_stack {
 	uint64_t aofi_unknown;          /* of aofi.count, those whose size is unknown (0 in aofi.bytes) */
 	struct mw_amount aofo;          /* as in mw_report_totals */
 	struct mw_report_peak peak;
-	bool has_lifetime; /* any block freed: of the transient ones */
+	struct mw_spreads spreads; /* of all these, where blocks are sampled */
+	bool has_lifetime;         /* any block freed: of the transient ones */
 	uint64_t lifetime_min_ns, lifetime_median_ns, lifetime_p99_ns, lifetime_max_ns;
 	bool has_ages;                    /* any block impacting */
 	double oldest, newest;            /* when the oldest and the newest impacting block was allocated */
@@ -121,6 +123,8 @@ struct mw_report_suspect {
 	size_t stack_count;
 	const char *sentence;           /* what the verdict means, and what is open */
 	struct mw_amount settled_later; /* as in mw_report_stack */
+	struct mw_spreads spreads;      /* likewise; `bytes` and `blocks` are impacting, `freed` are transient */
+	double low, high;               /* where blocks are sampled: limits of `bytes`, at 95 % */
 };
 
 /* A child of the process that was alive at the window's end. */
@@ -161,6 +165,7 @@ struct mw_report_rss {
 struct mw_report_module {
 	const char *module; /* NULL: charged to none */
 	struct mw_amount size, impacting, transient;
+	struct mw_spreads spreads;
 };
 
 struct mw_report_totals {
@@ -169,6 +174,23 @@ struct mw_report_totals {
 	struct mw_amount settled_later; /* as in mw_report_stack */
 	uint64_t aofi_unknown;
 	struct mw_report_peak peak;
+	struct mw_spreads spreads;
+};
+
+/* A sampling interval. */
+struct mw_report_sampled {
+	uint64_t bytes;
+	double from;     /* when the first block was recorded with it; below 0: none was */
+	uint64_t blocks; /* recorded with it, inside the interval that the report is of */
+};
+
+/* How heap blocks are sampled: all amounts that have heap blocks in them are estimates then (docs/SAMPLING.md). */
+struct mw_report_sampling {
+	uint64_t interval; /* the largest; 0: every block is recorded */
+	struct mw_report_sampled *intervals;
+	size_t count;
+	uint64_t exact;  /* blocks that were recorded as all others were, before sampling began */
+	uint64_t unseen; /* bytes: a stack that has more is seen with a probability of 95 % or more */
 };
 
 struct mw_report_sample {
@@ -251,6 +273,7 @@ struct mw_report {
 		const char *cut; /* why the recording goes no further, or NULL: it is whole, or there is none */
 		size_t hooks;    /* entry points whose calls were not seen (engine.hooks) */
 	} lost;
+	struct mw_report_sampling sampling;
 	struct mw_report_totals totals[MW_KIND_COUNT];
 	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */
 	struct mw_report_sample *memory;
@@ -277,6 +300,19 @@ struct mw_report {
 static inline bool mw_report_is_complete(const struct mw_report *report)
 {
 	return !report->lost.events && !report->lost.stacks && !report->lost.hooks && !report->lost.cut;
+}
+
+/* Are amounts of that kind estimates? */
+static inline bool mw_report_is_sampled(const struct mw_report *report, enum mw_kind kind)
+{
+	return report->sampling.interval && kind == MW_KIND_HEAP;
+}
+
+/* Is it known which blocks of that kind were freed that were there before the interval? Where blocks are sampled it is only of
+ * those that were allocated in the window. */
+static inline bool mw_report_knows_older(const struct mw_report *report, enum mw_kind kind)
+{
+	return !mw_report_is_sampled(report, kind) || report->window.from > 0;
 }
 
 /* Of the time from the begin of the attach to the end of the detach, the share in which at least one of the process's

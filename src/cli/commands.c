@@ -40,6 +40,22 @@
 	MW_CLI_OPTION("max-stopped", 0, NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n", about,     \
 		      NULL, PERCENT, session.max_stopped)
 
+/* How much is recorded, and what that may cost. */
+#define MW_CLI_COST                                                                                                    \
+	MW_CLI_OPTION(                                                                                                 \
+		"sample", 0, NOTHING, "BYTES", "record one heap block in so many bytes: 512K, 1MiB\n",                 \
+		"Record a sample of the heap blocks, one in so many bytes on average: a block of SIZE bytes with "     \
+		"probability 1 - exp(-SIZE/BYTES). Amounts are estimates then, each with its standard error, and "     \
+		"what is freed of older blocks is not known. K, M, G and T are units, or KiB and so on. Without it "   \
+		"every block is recorded.",                                                                            \
+		NULL, SIZE, session.sample_interval),                                                                  \
+		MW_CLI_OPTION(                                                                                         \
+			"budget", 0, NOTHING, "PCT", "... as many as cost PCT of the process's CPU time\n",            \
+			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
+			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
+			"block counts by the interval that held when it was allocated.",                               \
+			NULL, PERCENT, session.budget)
+
 /* `help` is NULL where the next option's line tells of it. */
 #define MW_CLI_DEPTH(help)                                                                                             \
 	MW_CLI_OPTION("depth", 0, NOTHING, "N", help,                                                                  \
@@ -77,11 +93,26 @@
 
 #define MW_CLI_VERSION MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version.", NULL, VERSION, action)
 
+#define BUDGET_INTERVAL (UINT64_C(512) << 10) /* to begin with */
+#define INTERVAL_MAX    (UINT64_C(1) << 40)
+
+/* How much is recorded, and what that may cost. */
+static struct mw_error *check_cost(struct mw_session_options *options)
+{
+	if (options->sample_interval > INTERVAL_MAX)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--sample: more than 1T"),
+				     "It takes how many bytes there are to a recorded block, as in 512K");
+	if (options->budget && !options->sample_interval)
+		options->sample_interval = BUDGET_INTERVAL;
+	return NULL;
+}
+
 /* Of commands that look at processes. */
 static struct mw_error *check_any(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	/* That is for reports. */
 	options->session.settle_ns = 0;
+	MW_TRY(check_cost(&options->session));
 	if (options->session.pids.count)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes a process, and none is given", command->name),
@@ -139,6 +170,7 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 
 	(void)command;
 	MW_TRY(check_settle(&all->session));
+	MW_TRY(check_cost(&all->session));
 	if (all->dashes && (!options->command || !options->command[0][0]))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty"),
 				     "Name a program and its arguments, as in: memwatch -- ls -l");
@@ -198,6 +230,7 @@ static const struct mw_cli_option record_options[] = {
 		      NULL, SIZE, session.max_memory),
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
+	MW_CLI_COST,
 	MW_CLI_ALL(NULL),
 	MW_CLI_DEPTH(NULL),
 	MW_CLI_TOP("all sections; frames (128), stacks (10) shown\n"),
@@ -292,6 +325,7 @@ static const struct mw_cli_option top_options[] = {
 		NULL, SIZE, session.max_memory),
 	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this share "
 			   "of five seconds."),
+	MW_CLI_COST,
 	MW_CLI_DEPTH("frames per stack (default: 128)\n"),
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,

@@ -117,20 +117,21 @@ static struct mw_error *parse_count(const char *option, const char *text, uint64
 static struct mw_error *parse_size(const char *option, const char *text, void *member)
 {
 	static const char hint[] =
-		"It takes bytes, or K, M, G or T of them (1024 each to the next), as in 512M or 1.5G";
+		"It takes bytes, or K, M, G or T of them (1024 each to the next), as in 512M, 1.5G or 64KiB";
 	static const char units[] = "KMGT";
 	size_t length = strlen(text);
 	char number[WORD_MAX];
 	const char *unit = NULL;
 	double value;
 
+	if (length > 3 && strcmp(text + length - 2, "iB") == 0 && isalpha((unsigned char)text[length - 3]))
+		length -= 2;
 	if (length && length < sizeof(number))
 		unit = strchr(units, toupper((unsigned char)text[length - 1]));
 	if (length >= sizeof(number))
 		return usage(option, text, "not a size", hint);
-	memcpy(number, text, length + 1);
-	if (unit)
-		number[length - 1] = '\0';
+	memcpy(number, text, length);
+	number[length - (unit != NULL)] = '\0';
 	/* Parts of a byte make no sense. */
 	if (!is_decimal(number, unit != NULL))
 		return usage(option, text, "not a size", hint);

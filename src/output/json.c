@@ -14,6 +14,7 @@
 #include "output/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -184,10 +185,35 @@ json_t *mw_json_amount(struct mw_amount amount)
 	return MW_OBJECT(MW_OF(&amount, count), MW_OF(&amount, bytes));
 }
 
-static json_t *peak_value(const struct mw_report_peak *peak)
+static json_t *error_value(struct mw_spread spread)
 {
-	return MW_OBJECT(MW_OF(peak, bytes), MW_OF(peak, count), MW_OF(peak, at));
+	return MW_OBJECT(MW_KEY("count", sqrt(spread.count)), MW_KEY("bytes", sqrt(spread.bytes)));
 }
+
+json_t *mw_json_estimate(bool sampled, struct mw_amount amount, struct mw_spread spread)
+{
+	json_t *value = mw_json_amount(amount);
+
+	if (sampled)
+		mw_json_set(&value, "error", error_value(spread));
+	return value;
+}
+
+static json_t *peak_value(bool sampled, const struct mw_report_peak *peak, const struct mw_spreads *spreads)
+{
+	json_t *value = MW_OBJECT(MW_OF(peak, bytes), MW_OF(peak, count), MW_OF(peak, at));
+
+	if (sampled)
+		mw_json_set(&value, "error", error_value(spreads->peak));
+	return value;
+}
+
+/* An amount of something that has spreads. */
+#define ESTIMATE(sampled, of, name) MW_KEY(#name, mw_json_estimate(sampled, (of)->name, (of)->spreads.name))
+#define ESTIMATED_SIZE(sampled, of)                                                                                    \
+	MW_KEY("size", mw_json_estimate(sampled, (of)->size, mw_spreads_size(&(of)->spreads)))
+#define ESTIMATED_SETTLED(sampled, of)                                                                                 \
+	MW_KEY("settled_later", mw_json_estimate(sampled, (of)->settled_later, (of)->spreads.settled))
 
 static json_t *frame_value(const struct mw_report_frame *frame)
 {
@@ -206,12 +232,13 @@ json_t *mw_json_texts(const char *const *texts, size_t count)
 	return MW_ARRAY(i, count, mw_json_text(texts[i]));
 }
 
-static json_t *threads_value(const struct mw_report_stack *stack)
+static json_t *threads_value(bool sampled, const struct mw_report_stack *stack)
 {
 	const struct mw_report_thread *threads = stack->threads;
 
 	return MW_ARRAY(i, stack->thread_count,
-			MW_OBJECT(MW_OF(&threads[i], tid), MW_OF(&threads[i], name), MW_OF(&threads[i], impacting)));
+			MW_OBJECT(MW_OF(&threads[i], tid), MW_OF(&threads[i], name),
+				  ESTIMATE(sampled, &threads[i], impacting)));
 }
 
 static json_t *lifetime_value(const struct mw_report_stack *stack)
@@ -234,25 +261,31 @@ static json_t *growth_value(const struct mw_report_growth *growth)
 }
 
 /* `shared`: where its frames have numbers, or NULL. */
-static json_t *stack_value(const struct mw_report_stack *stack, const struct frames *shared)
+static json_t *stack_value(const struct mw_report *report, const struct mw_report_stack *stack,
+			   const struct frames *shared)
 {
+	bool sampled = mw_report_is_sampled(report, stack->kind), older = mw_report_knows_older(report, stack->kind);
 	static const char *const cuts[] = {[MW_STACK_TRUNCATED] = "depth", [MW_STACK_BROKEN] = "no unwind information"};
 	json_t *frames =
 		shared ? MW_ARRAY(i, stack->frame_count, json_integer(number_of_frame(shared, &stack->frames[i])))
 		       : mw_json_frames(stack->frames, stack->frame_count);
 
-	return MW_OBJECT(MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
-			 MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)), MW_KEY("cut", cuts[stack->cut]),
-			 MW_KEY("end", mw_stack_end_name(stack->end)), MW_OF(stack, suspect), MW_KEY("frames", frames),
-			 MW_OF(stack, size), MW_OF(stack, impacting), MW_OF(stack, transient), MW_OF(stack, aofi),
-			 MW_OF(stack, aofi_unknown), MW_OF(stack, aofo), MW_KEY("peak", peak_value(&stack->peak)),
-			 MW_KEY("lifetime_ns", lifetime_value(stack)),
-			 MW_KEY("oldest", stack->has_ages ? json_real(stack->oldest) : json_null()),
-			 MW_KEY("newest", stack->has_ages ? json_real(stack->newest) : json_null()),
-			 MW_KEY("threads", threads_value(stack)), MW_KEY("growth", growth_value(&stack->growth)),
-			 /* Whether a block of the heap is resident is the allocator's affair. */
-			 MW_KEY("resident", stack->kind == MW_KIND_HEAP ? json_null() : MW_VALUE(stack->resident)),
-			 MW_OF(stack, settled_later));
+	return MW_OBJECT(
+		MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
+		MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)), MW_KEY("cut", cuts[stack->cut]),
+		MW_KEY("end", mw_stack_end_name(stack->end)), MW_OF(stack, suspect), MW_KEY("frames", frames),
+		ESTIMATED_SIZE(sampled, stack), ESTIMATE(sampled, stack, impacting),
+		ESTIMATE(sampled, stack, transient),
+		MW_KEY("aofi", older ? mw_json_estimate(sampled, stack->aofi, stack->spreads.aofi) : json_null()),
+		MW_KEY("aofi_unknown", older ? MW_VALUE(stack->aofi_unknown) : json_null()),
+		ESTIMATE(sampled, stack, aofo), MW_KEY("peak", peak_value(sampled, &stack->peak, &stack->spreads)),
+		MW_KEY("lifetime_ns", lifetime_value(stack)),
+		MW_KEY("oldest", stack->has_ages ? json_real(stack->oldest) : json_null()),
+		MW_KEY("newest", stack->has_ages ? json_real(stack->newest) : json_null()),
+		MW_KEY("threads", threads_value(sampled, stack)), MW_KEY("growth", growth_value(&stack->growth)),
+		/* Whether a block of the heap is resident is the allocator's affair. */
+		MW_KEY("resident", stack->kind == MW_KIND_HEAP ? json_null() : MW_VALUE(stack->resident)),
+		ESTIMATED_SETTLED(sampled, stack));
 }
 
 /* --- the address space -------------------------------------------------------------------------------------- */
@@ -482,11 +515,18 @@ static json_t *engine_value(const struct mw_report *report)
 			 MW_KEY("hooks", MW_ARRAY(i, report->engine.hook_count, hook_value(&report->engine.hooks[i]))));
 }
 
-static json_t *totals_value(const struct mw_report_totals *totals)
+static json_t *totals_value(const struct mw_report *report, enum mw_kind kind)
 {
-	return MW_OBJECT(MW_OF(totals, size), MW_OF(totals, impacting), MW_OF(totals, transient), MW_OF(totals, aofi),
-			 MW_OF(totals, aofi_unknown), MW_OF(totals, aofo), MW_KEY("peak", peak_value(&totals->peak)),
-			 MW_OF(totals, settled_later));
+	bool sampled = mw_report_is_sampled(report, kind), older = mw_report_knows_older(report, kind);
+	const struct mw_report_totals *totals = &report->totals[kind];
+
+	return MW_OBJECT(
+		ESTIMATED_SIZE(sampled, totals), ESTIMATE(sampled, totals, impacting),
+		ESTIMATE(sampled, totals, transient),
+		MW_KEY("aofi", older ? mw_json_estimate(sampled, totals->aofi, totals->spreads.aofi) : json_null()),
+		MW_KEY("aofi_unknown", older ? MW_VALUE(totals->aofi_unknown) : json_null()),
+		ESTIMATE(sampled, totals, aofo), MW_KEY("peak", peak_value(sampled, &totals->peak, &totals->spreads)),
+		ESTIMATED_SETTLED(sampled, totals));
 }
 
 /* A kind that was not recorded is null: zeros would claim that nothing was allocated. */
@@ -496,7 +536,7 @@ static json_t *all_totals_value(const struct mw_report *report)
 
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
 		mw_json_set(&object, mw_kind_name((enum mw_kind)i),
-			    report->tracked[i] ? totals_value(&report->totals[i]) : json_null());
+			    report->tracked[i] ? totals_value(report, (enum mw_kind)i) : json_null());
 	}
 	return object;
 }
@@ -511,24 +551,46 @@ static json_t *sample_value(const struct mw_report *report, const struct mw_repo
 			 MW_OF(sample, arena_used), MW_OF(sample, arena_free), MW_OF(sample, arena_size));
 }
 
-static json_t *module_value(const struct mw_report_module *module)
+static json_t *module_value(const struct mw_report *report, const struct mw_report_module *module)
 {
-	return MW_OBJECT(MW_OF(module, module), MW_OF(module, size), MW_OF(module, impacting),
-			 MW_OF(module, transient));
+	bool sampled = mw_report_is_sampled(report, MW_KIND_HEAP);
+
+	return MW_OBJECT(MW_OF(module, module), ESTIMATED_SIZE(sampled, module), ESTIMATE(sampled, module, impacting),
+			 ESTIMATE(sampled, module, transient));
 }
 
-static json_t *thread_value(const struct mw_report_thread *thread)
+static json_t *thread_value(const struct mw_report *report, const struct mw_report_thread *thread)
 {
-	return MW_OBJECT(MW_OF(thread, tid), MW_OF(thread, name), MW_OF(thread, size), MW_OF(thread, impacting),
-			 MW_OF(thread, transient));
+	bool sampled = mw_report_is_sampled(report, MW_KIND_HEAP);
+
+	return MW_OBJECT(MW_OF(thread, tid), MW_OF(thread, name), ESTIMATED_SIZE(sampled, thread),
+			 ESTIMATE(sampled, thread, impacting), ESTIMATE(sampled, thread, transient));
+}
+
+static json_t *sampled_value(const struct mw_report_sampled *interval)
+{
+	return MW_OBJECT(MW_OF(interval, bytes),
+			 MW_KEY("from", interval->from < 0 ? json_null() : json_real(interval->from)),
+			 MW_OF(interval, blocks));
+}
+
+static json_t *sampling_value(const struct mw_report_sampling *sampling)
+{
+	if (!sampling->interval)
+		return json_null();
+	return MW_OBJECT(MW_OF(sampling, interval),
+			 MW_KEY("intervals", MW_ARRAY(i, sampling->count, sampled_value(&sampling->intervals[i]))),
+			 MW_OF(sampling, exact), MW_OF(sampling, unseen));
 }
 
 static json_t *suspect_value(const struct mw_report *report, const struct mw_report_suspect *suspect)
 {
 	static const struct mw_report_frame none;
 	const struct mw_report_frame *frame = suspect->frame ? suspect->frame : &none;
+	const struct mw_spreads *spreads = &suspect->spreads;
+	json_t *value;
 
-	return MW_OBJECT(
+	value = MW_OBJECT(
 		MW_KEY("line", frame->line ? MW_VALUE(frame->line) : json_null()), MW_OF(frame, function),
 		MW_OF(frame, file), MW_OF(frame, module), MW_KEY("verdict", mw_growth_name(suspect->verdict)),
 		MW_OF(suspect, certain), MW_OF(suspect, bytes), MW_OF(suspect, blocks), MW_OF(suspect, freed),
@@ -537,6 +599,13 @@ static json_t *suspect_value(const struct mw_report *report, const struct mw_rep
 		       suspect->seconds_to_limit < 0 ? json_null() : json_real(suspect->seconds_to_limit)),
 		MW_KEY("stacks", MW_ARRAY(i, suspect->stack_count, MW_VALUE(report->stacks[suspect->stacks[i]].id))),
 		MW_OF(suspect, sentence));
+	if (spreads->impacting.blocks)
+		mw_json_set(&value, "error",
+			    MW_OBJECT(MW_KEY("bytes", sqrt(spreads->impacting.bytes)),
+				      MW_KEY("blocks", sqrt(spreads->impacting.count)),
+				      MW_KEY("freed", sqrt(spreads->transient.count)), MW_OF(suspect, low),
+				      MW_OF(suspect, high), MW_KEY("sampled", spreads->impacting.blocks)));
+	return value;
 }
 
 static json_t *mark_value(const struct mw_report_mark *mark)
@@ -564,7 +633,7 @@ static void put_shared_stacks(struct writer *writer, const struct mw_report *rep
 		return;
 	}
 	PUT_ARRAY(writer, "frames", i, frames.index.count, frame_value(frames.frames[i]));
-	PUT_ARRAY(writer, "stacks", i, report->stack_count, stack_value(&report->stacks[i], &frames));
+	PUT_ARRAY(writer, "stacks", i, report->stack_count, stack_value(report, &report->stacks[i], &frames));
 	frames_deinit(&frames);
 }
 
@@ -572,13 +641,13 @@ static void put_arrays(struct writer *writer, const struct mw_report *report)
 {
 	PUT_ARRAY(writer, "marks", i, report->mark_count, mark_value(&report->marks[i]));
 	PUT_ARRAY(writer, "memory", i, report->memory_count, sample_value(report, &report->memory[i]));
-	PUT_ARRAY(writer, "modules", i, report->module_count, module_value(&report->modules[i]));
+	PUT_ARRAY(writer, "modules", i, report->module_count, module_value(report, &report->modules[i]));
 	PUT_ARRAY(writer, "suspects", i, report->suspect_count, suspect_value(report, &report->suspects[i]));
-	PUT_ARRAY(writer, "threads", i, report->thread_count, thread_value(&report->threads[i]));
+	PUT_ARRAY(writer, "threads", i, report->thread_count, thread_value(report, &report->threads[i]));
 	if (writer->shared)
 		put_shared_stacks(writer, report);
 	else
-		PUT_ARRAY(writer, "stacks", i, report->stack_count, stack_value(&report->stacks[i], NULL));
+		PUT_ARRAY(writer, "stacks", i, report->stack_count, stack_value(report, &report->stacks[i], NULL));
 }
 
 static json_t *lost_value(const struct mw_report *report)
@@ -604,10 +673,11 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "target", target_value(report));
 	put_member(writer, "window", window_value(report));
 	put_member(writer, "engine", engine_value(report));
-	put_member(writer, "complete", json_boolean(mw_report_is_complete(report)));
+	put_member(writer, "complete", json_boolean(mw_report_is_complete(report) && !report->sampling.interval));
 	put_member(writer, "lost", lost_value(report));
 	if (report->lost.cut)
 		put_member(writer, "cut", mw_json_text(report->lost.cut));
+	put_member(writer, "sampling", sampling_value(&report->sampling));
 	put_member(writer, "totals", all_totals_value(report));
 	put_member(writer, "children", children_value(report));
 	put_member(writer, "nameless", mw_json_texts(report->nameless.modules, report->nameless.module_count));

@@ -13,6 +13,9 @@
  *     S       size, impacting, transient, aofi, aofo: {count,bytes}; aofi_unknown; lifetime_ns {min, median, max}|null;
  *             peak {bytes, exact}
  *
+ * Where blocks are sampled, amounts are estimates with an "error" (standard error: {count, bytes}), and aofi is null where
+ * nothing is known of it; a block stands for so many others ("others").
+ *
  * `value` is {pid, comm} of a process, {tid, name} of a thread, {function, module} of a function, a number of a size,
  * else a string. `more` is 0, or for how many rows that are not shown this one stands; it has no value then,
  * but for a node with 1, which is not shown further.
@@ -21,7 +24,7 @@
  */
 #include "output/json.h"
 
-static json_t *sums_value(const struct mw_sums *sums)
+static json_t *sums_value(const struct mw_views *views, const struct mw_sums *sums)
 {
 	json_t *lifetime = json_null(), *object;
 
@@ -29,10 +32,16 @@ static json_t *sums_value(const struct mw_sums *sums)
 		lifetime = MW_OBJECT(MW_KEY("min", sums->lifetime_min_ns), MW_KEY("median", sums->lifetime_median_ns),
 				     MW_KEY("max", sums->lifetime_max_ns));
 	object = MW_OBJECT(
-		MW_KEY("size", mw_sums_size(sums)), MW_OF(sums, aofi_unknown), MW_KEY("lifetime_ns", lifetime),
+		MW_KEY("size", mw_json_estimate(views->sampled, mw_sums_size(sums), mw_sums_spread(sums, MW_FATE_ALL))),
+		MW_OF(sums, aofi_unknown), MW_KEY("lifetime_ns", lifetime),
 		MW_KEY("peak", MW_OBJECT(MW_KEY("bytes", sums->peak_bytes), MW_KEY("exact", sums->peak_exact))));
-	for (unsigned fate = 0; object && fate < MW_FATE_COUNT; fate++)
-		mw_json_set(&object, mw_fate_name((enum mw_fate)fate), MW_VALUE(sums->fates[fate]));
+	for (unsigned i = 0; object && i < MW_FATE_COUNT; i++) {
+		enum mw_fate fate = (enum mw_fate)i;
+		bool unknown = fate == MW_FATE_AOFI && !views->knows_older && !sums->fates[i].count;
+
+		mw_json_set(&object, mw_fate_name(fate),
+			    unknown ? json_null() : mw_json_estimate(views->sampled, sums->fates[i], sums->spreads[i]));
+	}
 	return object;
 }
 
@@ -79,35 +88,41 @@ static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
 	return MW_VALUE(row->text);
 }
 
-static json_t *table_row(const struct mw_table *table, const struct mw_table_row *row)
+static json_t *table_row(const struct mw_views *views, const struct mw_table_row *row)
 {
+	const struct mw_table *table = views->groups;
 	enum mw_column column = table->by[row->level];
 	json_t *what =
 		MW_OBJECT(MW_OF(row, level), MW_KEY("parent", parent_value(row->parent)), MW_KEY("more", row->folded),
 			  MW_KEY("column", mw_column_name(column)), MW_KEY("value", row_value(row, column)));
 
-	return join(what, sums_value(&row->sums));
+	return join(what, sums_value(views, &row->sums));
 }
 
-static json_t *tree_node(const struct mw_tree_node *node)
+static json_t *tree_node(const struct mw_views *views, const struct mw_tree_node *node)
 {
 	bool has_offset = node->folded <= 1 && !node->cut && !node->function;
 	json_t *what = MW_OBJECT(MW_OF(node, level), MW_KEY("parent", parent_value(node->parent)),
 				 MW_KEY("more", node->folded), MW_OF(node, function), MW_OF(node, module),
 				 MW_KEY("offset", has_offset ? MW_VALUE(node->offset) : json_null()), MW_OF(node, cut),
-				 MW_KEY("self", sums_value(&node->self)));
+				 MW_KEY("self", sums_value(views, &node->self)));
 
-	return join(what, sums_value(&node->sums));
+	return join(what, sums_value(views, &node->sums));
 }
 
-static json_t *block_row(const struct mw_block_row *row)
+static json_t *block_row(const struct mw_views *views, const struct mw_block_row *row)
 {
-	return MW_OBJECT(MW_KEY("address", row->addr), MW_OF(row, bytes), MW_OF(row, left),
-			 MW_KEY("kind", mw_kind_name(row->kind)), MW_KEY("type", mw_fate_name(row->fate)),
-			 MW_OF(row, pid), MW_OF(row, heap), MW_KEY("tid", row->tid ? MW_VALUE(row->tid) : json_null()),
-			 MW_OF(row, thread), MW_KEY("stack", row->stack ? row->stack->id : NULL),
-			 MW_KEY("allocated_ns", row->born_ns), MW_KEY("freed_ns", row->died_ns),
-			 MW_OF(row, lifetime_ns), MW_OF(row, resident));
+	json_t *value;
+
+	value = MW_OBJECT(MW_KEY("address", row->addr), MW_OF(row, bytes), MW_OF(row, left),
+			  MW_KEY("kind", mw_kind_name(row->kind)), MW_KEY("type", mw_fate_name(row->fate)),
+			  MW_OF(row, pid), MW_OF(row, heap), MW_KEY("tid", row->tid ? MW_VALUE(row->tid) : json_null()),
+			  MW_OF(row, thread), MW_KEY("stack", row->stack ? row->stack->id : NULL),
+			  MW_KEY("allocated_ns", row->born_ns), MW_KEY("freed_ns", row->died_ns),
+			  MW_OF(row, lifetime_ns), MW_OF(row, resident));
+	if (views->sampled)
+		mw_json_set(&value, "others", MW_VALUE(row->others));
+	return value;
 }
 
 /* ,"KEY":{HEAD…,"NAME":[ up to where items come. What the head has of its own is given away. */
@@ -146,10 +161,10 @@ static bool put_groups(FILE *stream, const struct mw_views *views)
 {
 	const struct mw_table *table = views->groups;
 	json_t *own = MW_OBJECT(MW_KEY("by", MW_ARRAY(i, table->by_count, MW_VALUE(mw_column_name(table->by[i])))),
-				MW_KEY("total", sums_value(&table->total)));
+				MW_KEY("total", sums_value(views, &table->total)));
 	bool good = open_view(stream, views, "groups", own, "rows");
 
-	PUT_ROWS(stream, good, i, table->row_count, table_row(table, &table->rows[i]));
+	PUT_ROWS(stream, good, i, table->row_count, table_row(views, &table->rows[i]));
 	return good;
 }
 
@@ -157,10 +172,11 @@ static bool put_tree(FILE *stream, const struct mw_views *views)
 {
 	const struct mw_tree *tree = views->tree;
 	json_t *own = MW_OBJECT(MW_KEY("direction", tree->direction == MW_TREE_DOWN ? "down" : "up"),
-				MW_KEY("total", sums_value(&tree->total)), MW_KEY("self", sums_value(&tree->self)));
+				MW_KEY("total", sums_value(views, &tree->total)),
+				MW_KEY("self", sums_value(views, &tree->self)));
 	bool good = open_view(stream, views, "tree", own, "nodes");
 
-	PUT_ROWS(stream, good, i, tree->node_count, tree_node(&tree->nodes[i]));
+	PUT_ROWS(stream, good, i, tree->node_count, tree_node(views, &tree->nodes[i]));
 	return good;
 }
 
@@ -170,7 +186,7 @@ static bool put_blocks(FILE *stream, const struct mw_views *views)
 	json_t *own = MW_OBJECT(MW_KEY("sort", list->by_age ? "lifetime" : "size"), MW_OF(list, count));
 	bool good = open_view(stream, views, "blocks", own, "rows");
 
-	PUT_ROWS(stream, good, i, list->row_count, block_row(&list->rows[i]));
+	PUT_ROWS(stream, good, i, list->row_count, block_row(views, &list->rows[i]));
 	return good;
 }
 

@@ -208,6 +208,23 @@ static void put_recorder(struct mw_text *text)
 		MW_TEXT_SAY(text, 4, "  left in the process: %s", stats->left_behind);
 }
 
+/* How many heap blocks are recorded. */
+static void put_sampling(struct mw_text *text)
+{
+	const struct mw_report_sampling *sampling = &text->report->sampling;
+	uint64_t least = sampling->interval;
+
+	if (!sampling->interval)
+		return;
+	for (size_t i = 0; i < sampling->count; i++)
+		least = sampling->intervals[i].bytes < least ? sampling->intervals[i].bytes : least;
+	mw_line_printf(&text->line, "  sampled: one heap block in %s", mw_show_size(least).text);
+	if (least < sampling->interval)
+		mw_line_printf(&text->line, " to %s", mw_show_size(sampling->interval).text);
+	mw_line_printf(&text->line, " on average; amounts are estimates ± standard error");
+	mw_text_styled_paragraph(text, 4, MW_STYLE_HEADING);
+}
+
 static void put_header(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -219,7 +236,7 @@ static void put_header(struct mw_text *text)
 		       mw_show_seconds(report->window.seconds).text);
 	mw_line_name(line, report->engine.name);
 	if (complete)
-		mw_line_printf(line, ": nothing lost");
+		mw_line_printf(line, report->sampling.interval ? ": sampled, no event was lost" : ": nothing lost");
 	else if (report->lost.cut)
 		mw_line_printf(line, ": the recording is not complete (%s)", report->lost.cut);
 	else
@@ -227,6 +244,7 @@ static void put_header(struct mw_text *text)
 	if (!report->lost.cut)
 		add_cost(line, report);
 	mw_text_styled_paragraph(text, 2, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);
+	put_sampling(text);
 	if (text->options->all)
 		put_command(text);
 	put_window(text);
@@ -402,7 +420,10 @@ static void put_before(struct mw_text *text)
 		       "  - Blocks from before the %s are not in it: only what was allocated since can "
 		       "show as not freed.",
 		       mw_text_span(text));
-	if (freed.count) {
+	if (!mw_report_knows_older(report, MW_KIND_HEAP)) {
+		mw_line_printf(line,
+			       " How many older heap blocks were freed inside it is not known, as blocks are sampled.");
+	} else if (freed.count) {
 		mw_line_printf(line, " %s older block%s freed inside it (%s", mw_show_count(freed.count).text,
 			       freed.count == 1 ? " was" : "s were",
 			       unknown >= freed.count ? "size unknown" : mw_show_size(freed.bytes).text);
@@ -554,6 +575,11 @@ static void put_limits(struct mw_text *text)
 			    report->tracked[MW_KIND_HEAP] ? "" : "heap",
 			    report->tracked[MW_KIND_HEAP] || report->tracked[MW_KIND_VM] ? "" : ", ",
 			    report->tracked[MW_KIND_VM] ? "" : "vm");
+	if (report->sampling.interval)
+		MW_TEXT_SAY(text, 4,
+			    "  - What was not sampled: a place that kept less than %s of heap blocks may not have been "
+			    "seen at all (one that kept more was seen with a probability of 95 %%).",
+			    mw_show_size(report->sampling.unseen).text);
 	put_runtimes(text, false);
 	put_nameless(text, false);
 	put_before(text);

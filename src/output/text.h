@@ -47,6 +47,10 @@ const char *mw_text_span(const struct mw_text *text);
  * window. */
 bool mw_text_has_older(const struct mw_text *text);
 
+/* Behind an estimate of bytes, or of blocks: its standard error, " ± 1.2 MiB". Nothing where it is exact. */
+void mw_text_error(struct mw_line *line, bool sampled, double variance);
+void mw_text_count_error(struct mw_line *line, bool sampled, double variance);
+
 /* The part of a path behind its last slash. */
 const char *mw_text_base_name(const char *path);
 
@@ -54,7 +58,7 @@ const char *mw_text_base_name(const char *path);
 void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some, and by what else the process grew */
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
 /* One line of a suspect or a stack: what of it was only in flight. */
-void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later);
+void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later, const struct mw_spreads *spreads);
 void mw_text_totals(struct mw_text *text);
 /* Memory, the address space, modules; `stacks`: then those that hold memory, and those that only pass it through. */
 void mw_text_tables(struct mw_text *text, bool stacks);

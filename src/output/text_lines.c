@@ -4,6 +4,7 @@
 #include "output/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,18 @@ bool mw_text_has_older(const struct mw_text *text)
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
 		freed = freed || report->totals[kind].aofi.count;
 	return !report->target.launched || report->window.from > 0 || freed;
+}
+
+void mw_text_error(struct mw_line *line, bool sampled, double variance)
+{
+	if (sampled)
+		mw_line_printf(line, " ± %s", mw_show_size((uint64_t)(sqrt(variance) + 0.5)).text);
+}
+
+void mw_text_count_error(struct mw_line *line, bool sampled, double variance)
+{
+	if (sampled)
+		mw_line_printf(line, " ± %s", mw_show_count((uint64_t)(sqrt(variance) + 0.5)).text);
 }
 
 const char *mw_text_base_name(const char *path)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ANSWERS      3 /* lines of the answer */
+#define FEW_SAMPLED  20
 #define THREADS      4
 #define NAME_COLUMNS 60   /* of a function in the answer */
 #define FRAMES       12   /* of a suspect's stack */
@@ -134,6 +135,19 @@ static size_t count_of(const struct mw_report *report, enum mw_growth_verdict le
 	return count;
 }
 
+/* Where few blocks were sampled, between what and what it is, as an error on either side would mislead; else that. */
+static void add_limits(struct mw_line *line, const struct mw_report_suspect *suspect)
+{
+	uint64_t sampled = suspect->spreads.impacting.blocks;
+
+	mw_text_error(line, sampled >= FEW_SAMPLED, suspect->spreads.impacting.bytes);
+	if (!sampled || sampled >= FEW_SAMPLED)
+		return;
+	mw_line_printf(line, " (%s to", mw_show_size((uint64_t)suspect->low).text);
+	mw_line_printf(line, " %s, as %" PRIu64 " block%s sampled)", mw_show_size((uint64_t)suspect->high).text,
+		       sampled, sampled == 1 ? " was" : "s were");
+}
+
 static void put_answer(struct mw_text *text, const struct mw_report_suspect *suspect)
 {
 	struct mw_line *line = &text->line;
@@ -141,7 +155,9 @@ static void put_answer(struct mw_text *text, const struct mw_report_suspect *sus
 
 	mw_line_printf(line, "%-5s ", word_of(suspect));
 	add_place(text, suspect);
-	mw_line_printf(line, ": %s in %s", mw_show_size(suspect->bytes).text, mw_show_seconds(seconds).text);
+	mw_line_printf(line, ": %s", mw_show_size(suspect->bytes).text);
+	add_limits(line, suspect);
+	mw_line_printf(line, " in %s", mw_show_seconds(seconds).text);
 	if (suspect->verdict >= MW_GROWTH_STEADY) {
 		size_t from = line->length;
 
@@ -228,17 +244,25 @@ static void put_none(struct mw_text *text, bool unseen)
 {
 	const struct mw_report *report = text->report;
 	size_t open = count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
+	const struct mw_report_sampling *sampling = &report->sampling;
 	struct mw_line *line = &text->line;
 
 	if (open) {
-		mw_line_printf(line, "%sNo leak found, but the window is too short to judge %s place%s; the largest: ",
-			       unseen ? "      " : "OPEN  ", mw_show_count(open).text, open == 1 ? "" : "s");
+		mw_line_printf(line,
+			       "%sNo leak found, but the window is too short%s to judge %s place%s; the largest: ",
+			       unseen ? "      " : "OPEN  ", sampling->interval ? ", or too little was sampled," : "",
+			       mw_show_count(open).text, open == 1 ? "" : "s");
 		add_place(text, &report->suspects[0]);
 		mw_line_printf(line, ", %s", mw_show_size(report->suspects[0].bytes).text);
-	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count) {
+		add_limits(line, &report->suspects[0]);
+	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count ||
+		   sampling->interval) {
 		mw_line_printf(line, "%sNo leak found: of what was allocated in the %s, nothing keeps growing%s.",
 			       unseen ? "      " : "NONE  ", mw_text_span(text),
 			       mw_report_is_complete(report) ? "" : "; but the report is incomplete");
+		if (sampling->interval)
+			mw_line_printf(line, " Blocks were sampled: up to %s in any one place may not have been seen.",
+				       mw_show_size(sampling->unseen).text);
 	} else {
 		return;
 	}
@@ -314,14 +338,14 @@ static void put_stack(struct mw_text *text, const struct mw_report_suspect *susp
 	mw_text_frames(text, stack, text->options->all ? SIZE_MAX : FRAMES);
 }
 
-void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later)
+void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later, const struct mw_spreads *spreads)
 {
 	if (!settled_later->count)
 		return;
-	mw_line_printf(&text->line, "   %s block%s (%s) %s freed within the settling time",
-		       mw_show_count(settled_later->count).text, settled_later->count == 1 ? "" : "s",
-		       mw_show_size(settled_later->bytes).text, settled_later->count == 1 ? "was" : "were");
-	mw_text_paragraph(text, 5);
+	mw_line_printf(&text->line, "   %s block%s (%s", mw_show_count(settled_later->count).text,
+		       settled_later->count == 1 ? "" : "s", mw_show_size(settled_later->bytes).text);
+	mw_text_error(&text->line, spreads->settled.blocks, spreads->settled.bytes);
+	MW_TEXT_SAY(text, 5, ") %s freed within the settling time", settled_later->count == 1 ? "was" : "were");
 }
 
 static void put_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
@@ -333,8 +357,11 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	add_place(text, suspect);
 	mw_line_printf(line, ": %s", mw_growth_name(suspect->verdict));
 	mw_text_styled_paragraph(text, 3, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
-	mw_line_printf(line, "   %s in %s block%s not freed", mw_show_size(suspect->bytes).text,
-		       mw_show_count(suspect->blocks).text, suspect->blocks == 1 ? "" : "s");
+	mw_line_printf(line, "   %s", mw_show_size(suspect->bytes).text);
+	add_limits(line, suspect);
+	mw_line_printf(line, " in %s", mw_show_count(suspect->blocks).text);
+	mw_text_count_error(line, suspect->spreads.impacting.blocks, suspect->spreads.impacting.count);
+	mw_line_printf(line, " block%s not freed", suspect->blocks == 1 ? "" : "s");
 	/* A share of blocks that are but a part of the growth would mislead. */
 	if (text->report->rss.unexplained)
 		mw_line_printf(line, " (%s of what the RSS grew by)",
@@ -346,7 +373,7 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	add_projection(line, suspect, "; ");
 	add_limit(line, &text->report->target.limit, suspect);
 	mw_text_paragraph(text, 5);
-	mw_text_settled(text, &suspect->settled_later);
+	mw_text_settled(text, &suspect->settled_later, &suspect->spreads);
 	mw_line_printf(line, "   %s", suspect->sentence);
 	mw_text_paragraph(text, 5);
 	put_source(text, suspect->frame);

@@ -2,6 +2,7 @@
 /* text_tables.c: totals, memory before and after, the address space, the usual suspects. */
 #include "output/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,7 @@ static void put_space(struct mw_text *text)
 /* --- totals, memory and modules ----------------------------------------------------------------------------- */
 
 #define BAR_COLUMNS    10
+#define ERROR_COLUMNS  13
 #define LABEL_COLUMNS  12
 #define MEMORY_COLUMNS 18
 #define BAR_WIDTH      80 /* a bar is only drawn where lines are so wide */
@@ -175,12 +177,45 @@ static const struct row rows[] = {
 	{"older, live", offsetof(struct mw_report_totals, aofo)},
 };
 
-static struct mw_shown show_cell(const struct mw_report_totals *totals, const struct row *row)
+/* The standard error of an amount of bytes. */
+static struct mw_shown show_error(bool sampled, struct mw_spread spread)
 {
+	struct mw_shown shown = {""};
+
+	if (sampled)
+		snprintf(shown.text, sizeof(shown.text), " ± %.12s",
+			 mw_show_size((uint64_t)(sqrt(spread.bytes) + 0.5)).text);
+	return shown;
+}
+
+static struct mw_spread spread_of(const struct mw_spreads *spreads, const struct row *row)
+{
+	switch (row->offset) {
+	case offsetof(struct mw_report_totals, size):
+		return mw_spreads_size(spreads);
+	case offsetof(struct mw_report_totals, impacting):
+		return spreads->impacting;
+	case offsetof(struct mw_report_totals, transient):
+		return spreads->transient;
+	case offsetof(struct mw_report_totals, aofi):
+		return spreads->aofi;
+	case offsetof(struct mw_report_totals, aofo):
+		return spreads->aofo;
+	default:
+		return spreads->peak;
+	}
+}
+
+static struct mw_shown show_cell(const struct mw_report *report, enum mw_kind kind, const struct row *row)
+{
+	const struct mw_report_totals *totals = &report->totals[kind];
 	const struct mw_amount *amount = (const void *)((const char *)totals + row->offset);
 	bool aofi = row->offset == offsetof(struct mw_report_totals, aofi);
-	struct mw_shown shown = {"-"};
+	struct mw_shown shown = {"-"},
+			error = show_error(mw_report_is_sampled(report, kind), spread_of(&totals->spreads, row));
 
+	if (aofi && !mw_report_knows_older(report, kind))
+		return (struct mw_shown){"not known (sampled)"};
 	/* Not every allocator says how large a block is. */
 	if (aofi && totals->aofi_unknown && totals->aofi_unknown == amount->count)
 		snprintf(shown.text, sizeof(shown.text), "size unknown in %.28s", mw_show_count(amount->count).text);
@@ -188,11 +223,11 @@ static struct mw_shown show_cell(const struct mw_report_totals *totals, const st
 		snprintf(shown.text, sizeof(shown.text), "%.16s or more in %.28s", mw_show_size(amount->bytes).text,
 			 mw_show_count(amount->count).text);
 	else if (row->offset != offsetof(struct mw_report_totals, peak))
-		snprintf(shown.text, sizeof(shown.text), "%.16s in %.28s", mw_show_size(amount->bytes).text,
-			 mw_show_count(amount->count).text);
+		snprintf(shown.text, sizeof(shown.text), "%.12s%.17s in %.28s", mw_show_size(amount->bytes).text,
+			 error.text, mw_show_count(amount->count).text);
 	else if (totals->peak.count)
-		snprintf(shown.text, sizeof(shown.text), "%.16s at %.28s", mw_show_size(totals->peak.bytes).text,
-			 mw_show_seconds(totals->peak.at).text);
+		snprintf(shown.text, sizeof(shown.text), "%.12s%.17s at %.28s", mw_show_size(totals->peak.bytes).text,
+			 error.text, mw_show_seconds(totals->peak.at).text);
 	return shown;
 }
 
@@ -202,12 +237,17 @@ static size_t row_count(const struct mw_report *report)
 	return sizeof(rows) / sizeof(rows[0]) - (report->window.from > 0 ? 0 : 1);
 }
 
+static size_t columns_of(struct mw_shown shown)
+{
+	return mw_utf8_columns(shown.text, strlen(shown.text));
+}
+
 static size_t kind_columns(const struct mw_report *report, unsigned kind)
 {
 	size_t widest = strlen(mw_kind_name((enum mw_kind)kind));
 
 	for (size_t i = 0; i < row_count(report); i++) {
-		size_t columns = strlen(show_cell(&report->totals[kind], &rows[i]).text);
+		size_t columns = columns_of(show_cell(report, (enum mw_kind)kind, &rows[i]));
 
 		if (columns > widest)
 			widest = columns;
@@ -232,7 +272,7 @@ static void put_kinds(struct mw_text *text, unsigned first, unsigned last)
 		for (unsigned kind = first; kind <= last; kind++)
 			if (report->tracked[kind])
 				mw_text_cell(line, 2 + kind_columns(report, kind),
-					     show_cell(&report->totals[kind], &rows[i]).text);
+					     show_cell(report, (enum mw_kind)kind, &rows[i]).text);
 		mw_text_line(text, MW_STYLE_PLAIN);
 	}
 }
@@ -298,8 +338,11 @@ static void put_module(struct mw_text *text, const struct mw_report_module *modu
 	struct mw_line *line = &text->line;
 	size_t name;
 
-	mw_line_printf(line, "  %10s  %12s  %7s", mw_show_size(module->impacting.bytes).text,
-		       mw_show_count(module->impacting.count).text, mw_show_percent(part, whole).text);
+	mw_line_printf(line, "  %10s", mw_show_size(module->impacting.bytes).text);
+	if (mw_report_is_sampled(text->report, MW_KIND_HEAP))
+		mw_text_cell(line, ERROR_COLUMNS, show_error(true, module->spreads.impacting).text);
+	mw_line_printf(line, "  %12s", mw_show_count(module->impacting.count).text);
+	mw_line_printf(line, "  %7s", mw_show_percent(part, whole).text);
 	if (!width || width >= BAR_WIDTH)
 		add_bar(line, whole > 0 ? part / whole : 0);
 	mw_line_printf(line, "  ");
@@ -358,6 +401,8 @@ static void put_threads(struct mw_text *text, const struct mw_report_stack *stac
 		mw_line_printf(line, " (%d)", thread->tid);
 		if (stack->thread_count > 1)
 			mw_line_printf(line, " %s", mw_show_size(thread->impacting.bytes).text);
+		mw_text_error(line, stack->thread_count > 1 && mw_report_is_sampled(text->report, stack->kind),
+			      thread->spreads.impacting.bytes);
 	}
 	if (stack->thread_count > THREADS)
 		mw_line_printf(line, " and %s more", mw_show_count(stack->thread_count - THREADS).text);
@@ -431,13 +476,24 @@ static void put_growth(struct mw_text *text, const struct mw_report_growth *grow
 	MW_TEXT_SAY(text, 5, "; %s of its blocks freed", mw_show_percent(growth->freed_share, 1).text);
 }
 
+static void add_amount(struct mw_text *text, size_t number, const struct mw_report_stack *stack,
+		       struct mw_amount amount, struct mw_spread spread)
+{
+	bool sampled = mw_report_is_sampled(text->report, stack->kind);
+
+	mw_line_printf(&text->line, "%zu. %s", number, mw_show_size(amount.bytes).text);
+	mw_text_error(&text->line, sampled, spread.bytes);
+	mw_line_printf(&text->line, " in %s", mw_show_count(amount.count).text);
+	mw_text_count_error(&text->line, sampled, spread.count);
+	mw_line_printf(&text->line, " block%s", amount.count == 1 ? "" : "s");
+}
+
 static void put_impacting(struct mw_text *text, size_t number, const struct mw_report_stack *stack)
 {
 	struct mw_line *line = &text->line;
 
 	fputc('\n', text->stream);
-	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->impacting.bytes).text,
-		       mw_show_count(stack->impacting.count).text, stack->impacting.count == 1 ? "" : "s");
+	add_amount(text, number, stack, stack->impacting, stack->spreads.impacting);
 	if (text->report->rss.unexplained)
 		mw_line_printf(line, ", %s of what the RSS grew by",
 			       mw_show_percent((double)stack->impacting.bytes, (double)text->report->rss.growth).text);
@@ -448,7 +504,7 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 	put_api(text, stack);
 	if (stack->kind != MW_KIND_HEAP && stack->resident != MW_SIZE_UNKNOWN)
 		MW_TEXT_SAY(text, 5, "   %s resident at the window's end", mw_show_size(stack->resident).text);
-	mw_text_settled(text, &stack->settled_later);
+	mw_text_settled(text, &stack->settled_later, &stack->spreads);
 	put_threads(text, stack);
 	put_ages(text, stack);
 	put_growth(text, &stack->growth);
@@ -469,8 +525,7 @@ static void put_transient(struct mw_text *text, size_t number, const struct mw_r
 	double seconds = text->report->window.to - text->report->window.from;
 
 	fputc('\n', text->stream);
-	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->transient.bytes).text,
-		       mw_show_count(stack->transient.count).text, stack->transient.count == 1 ? "" : "s");
+	add_amount(text, number, stack, stack->transient, stack->spreads.transient);
 	if (seconds > 0)
 		add_rate(line, (double)stack->transient.count / seconds);
 	mw_text_line(text, MW_STYLE_HEADING);

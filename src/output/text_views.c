@@ -3,6 +3,7 @@
 #include "output/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #define LABEL_LEAST 30 /* columns that are left for what a row is about */
 #define GAP         2
 
-#define MAX_COLUMNS 10
+#define MAX_COLUMNS 11
 
 struct figures {
 	const struct mw_views *views;
@@ -22,10 +23,20 @@ struct figures {
 };
 
 /* What a column shows of a row. */
-enum shown { BYTES, BYTES_HERE, SHARE, BLOCKS, LIFETIME, PEAK };
+enum shown { BYTES, ERROR, BYTES_HERE, SHARE, BLOCKS, LIFETIME, PEAK };
 
 /* Where a column tells something. */
-enum told { ALWAYS, IN_TREES, BY_PEAK, BY_LIFETIME, NOT_BY_LIFETIME, OF_OTHERS, OF_OTHERS_IF_ANY, OF_ALL_IF_ANY };
+enum told {
+	ALWAYS,
+	IF_SAMPLED,
+	IN_TREES,
+	BY_PEAK,
+	BY_LIFETIME,
+	NOT_BY_LIFETIME,
+	OF_OTHERS,
+	OF_OTHERS_IF_ANY,
+	OF_ALL_IF_ANY
+};
 
 #define CHOSEN (MW_FATE_COUNT + 1) /* the type that rows are shown for */
 
@@ -40,6 +51,7 @@ struct figure {
 /* In the order in which they are given up last. */
 static const struct figure all_figures[] = {
 	{NULL, 10, BYTES, CHOSEN, ALWAYS},
+	{"±", 10, ERROR, CHOSEN, IF_SAMPLED},
 	{"share", 7, SHARE, CHOSEN, ALWAYS},
 	{"peak", 12, PEAK, CHOSEN, BY_PEAK},
 	{"lived", 8, LIFETIME, CHOSEN, BY_LIFETIME},
@@ -73,6 +85,8 @@ static struct mw_shown show(const struct figures *figures, const struct figure *
 	switch (figure->shown) {
 	case BYTES:
 		return show_bytes(sums, fate);
+	case ERROR:
+		return mw_show_size((uint64_t)(sqrt(mw_sums_spread(sums, fate).bytes) + 0.5));
 	case BYTES_HERE:
 		return self ? show_bytes(self, fate) : shown;
 	case SHARE:
@@ -98,6 +112,8 @@ static bool tells(const struct figures *figures, const struct figure *figure)
 	bool has_lifetimes = figures->total->has_lifetime && !figures->tree;
 
 	switch (figure->told) {
+	case IF_SAMPLED:
+		return figures->views->sampled;
 	case IN_TREES:
 		return figures->tree;
 	case BY_PEAK:
@@ -132,7 +148,7 @@ static bool is_needed(const struct figures *figures, const struct figure *figure
 	};
 
 	return (figure->shown == BYTES && (figure->fate == CHOSEN || figure->fate == sorted[figures->views->sort])) ||
-	       figure->shown == SHARE;
+	       figure->shown == SHARE || figure->shown == ERROR;
 }
 
 /* Choose columns for lines of that width (0: any), so that enough is left for labels. */
@@ -535,6 +551,8 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 		mw_line_put(line, " (", row->heap);
 		mw_line_printf(line, ")");
 	}
+	if (row->others)
+		mw_line_printf(line, ", stands for %s", mw_show_count(1 + row->others).text);
 	if (row->left && row->left != row->bytes)
 		mw_line_printf(line, ", %s of it left", mw_show_size(row->left).text);
 	if (row->resident != MW_SIZE_UNKNOWN)

@@ -491,8 +491,18 @@ static struct mw_error *attach(struct mw_session *session, struct mw_recorder *r
 	}
 }
 
+/* Also where no block will be recorded it is to be known that not all would be. */
+static struct mw_error *announce_sampling(const struct mw_session *session, struct mw_recorder *recorder)
+{
+	const struct mw_event_sink sink = mw_recorder_sink(recorder);
+	uint16_t number;
+
+	return sink.interval(sink.context, session->options->sample_interval, &number);
+}
+
 static struct mw_error *start(struct mw_session *session, struct mw_recorder *recorder)
 {
+	MW_TRY(announce_sampling(session, recorder));
 	for (unsigned i = 1;; i++) {
 		struct mw_error *err = session->engine->ops->start(session->engine, recorder->pid);
 

@@ -108,6 +108,7 @@ static struct mw_spreads spreads_of(const struct mw_tally *tally)
 	return (struct mw_spreads){
 		.impacting.blocks = tally->impacting.count,
 		.transient.blocks = tally->transient.count,
+		.aofi.blocks = tally->aofi.count,
 		.aofo.blocks = tally->aofo.count,
 		.peak.blocks = tally->peak.amount.count,
 	};
@@ -274,7 +275,7 @@ static struct mw_error *end_block(struct mw_track *track, const struct sampled *
 	struct mw_tally *total = &track->totals[MW_KIND_HEAP], *stack = &record->tally;
 	struct mw_weight weight = mw_sampling_weight(track, block, sampled->interval);
 	struct mw_amount amount = mw_weight_amount(weight, block->bytes);
-	struct mw_spread spread = mw_weight_spread(weight, block->bytes), gone = {0};
+	struct mw_spread spread = mw_weight_spread(weight, block->bytes);
 	struct mw_spreads *of_stack = &sampling->stacks[block->stack];
 	uint32_t thread = block->thread & ~MW_THREAD_OLDER;
 	struct mw_error *err;
@@ -296,8 +297,8 @@ static struct mw_error *end_block(struct mw_track *track, const struct sampled *
 	if (block->thread & MW_THREAD_OLDER) {
 		mw_amount_release(&total->aofo, &total->aofi, amount.count, amount.bytes);
 		mw_amount_release(&stack->aofo, &stack->aofi, amount.count, amount.bytes);
-		move(&sampling->total.aofo, &gone, spread);
-		move(&of_stack->aofo, &gone, spread);
+		move(&sampling->total.aofo, &sampling->total.aofi, spread);
+		move(&of_stack->aofo, &of_stack->aofi, spread);
 		return NULL;
 	}
 	err = mw_tally_follow(stack, &track->clock);

@@ -286,6 +286,7 @@ static void fill_row(const struct mw_view_process *process, struct mw_arena *are
 	*row = (struct mw_block_row){
 		.addr = item->fate.addr,
 		.bytes = item->fate.size,
+		.others = item->fate.others,
 		.kind = item->fate.kind,
 		.fate = (enum mw_fate)item->type,
 		.pid = process->report->target.pid,

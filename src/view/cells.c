@@ -6,6 +6,7 @@
 #include "base/index.h"
 #include "base/map.h"
 #include "base/vector.h"
+#include "track/sampling.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
@@ -91,6 +92,7 @@ static bool cell_of(struct mw_cells *cells, const struct mw_cell *key, uint32_t 
 	cell = &cells->items[*number];
 	*cell = *key;
 	cell->amount = (struct mw_amount){0, 0};
+	cell->spread = (struct mw_spread){0, 0, 0};
 	cell->unknown = 0;
 	return true;
 }
@@ -122,6 +124,7 @@ static bool add_amounts(struct mw_cells *cells, struct waiting *waiting)
 		return false;
 	cell = &cells->items[waiting->cell];
 	mw_amount_add(&cell->amount, waiting->key.amount);
+	mw_spread_add(&cell->spread, waiting->key.spread);
 	cell->unknown += waiting->key.unknown;
 	if (waiting->lifetime == MW_TIME_UNKNOWN)
 		return true;
@@ -137,7 +140,8 @@ static bool add_lifetime(struct mw_cells *cells, const struct waiting *waiting)
 
 	if (waiting->lifetime == MW_TIME_UNKNOWN)
 		return true;
-	err = mw_histogram_add(&cells->lifetimes[cells->items[waiting->cell].lifetimes - 1], waiting->lifetime, 1);
+	err = mw_histogram_add(&cells->lifetimes[cells->items[waiting->cell].lifetimes - 1], waiting->lifetime,
+			       waiting->key.amount.count);
 	mw_error_destroy(err);
 	return !err;
 }
@@ -171,6 +175,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 {
 	const struct mw_cells_options *options = &cells->options;
 	bool known = fate->bytes != MW_SIZE_UNKNOWN;
+	const struct mw_weight weight = {fate->others, fate->variance};
 	struct waiting *waiting = &cells->waiting[cells->waiting_count++];
 
 	/* A piece of a mapping has bytes; the block is counted once, with the last of them. */
@@ -180,7 +185,8 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 			.thread = options->threads ? fate->thread : UINT32_MAX,
 			.kind = (uint8_t)fate->kind,
 			.fate = (uint8_t)mw_fate_of(fate),
-			.amount = {fate->last, known ? fate->bytes : 0},
+			.amount = {fate->last ? 1 + weight.others : 0, known ? (1 + weight.others) * fate->bytes : 0},
+			.spread = known && fate->last ? mw_weight_spread(weight, fate->bytes) : (struct mw_spread){0},
 			.unknown = fate->last && !known},
 		.lifetime = MW_TIME_UNKNOWN,
 	};
@@ -234,14 +240,17 @@ const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, cons
 void mw_sums_add(struct mw_sums *sums, const struct mw_cell *cell)
 {
 	mw_amount_add(&sums->fates[cell->fate], cell->amount);
+	mw_spread_add(&sums->spreads[cell->fate], cell->spread);
 	if (cell->fate == MW_FATE_AOFI)
 		sums->aofi_unknown += cell->unknown;
 }
 
 void mw_sums_merge(struct mw_sums *sums, const struct mw_sums *other)
 {
-	for (unsigned fate = 0; fate < MW_FATE_COUNT; fate++)
+	for (unsigned fate = 0; fate < MW_FATE_COUNT; fate++) {
 		mw_amount_add(&sums->fates[fate], other->fates[fate]);
+		mw_spread_add(&sums->spreads[fate], other->spreads[fate]);
+	}
 	sums->aofi_unknown += other->aofi_unknown;
 	sums->peak_bytes += other->peak_bytes;
 	sums->peak_exact = false;

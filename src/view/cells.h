@@ -40,8 +40,9 @@ struct mw_cell {
 	uint8_t kind, fate; /* enum mw_kind, enum mw_fate */
 	bool has_lifetimes; /* mw_cells_lifetimes() */
 	struct mw_amount amount;
-	uint64_t unknown;   /* of amount.count, those of unknown size */
-	uint32_t lifetimes; /* a number of those kept, plus one; 0: none */
+	struct mw_spread spread; /* of it, where blocks are sampled */
+	uint64_t unknown;        /* of amount.count, those of unknown size */
+	uint32_t lifetimes;      /* a number of those kept, plus one; 0: none */
 };
 
 struct mw_cells;

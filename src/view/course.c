@@ -259,14 +259,15 @@ static void count_ages(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
 
-	double later = 0;
+	double later = 0, each = in->lifetimes_each > 0 ? in->lifetimes_each : 1;
 
 	for (int i = MW_VERDICT_AGES - 1; i >= 0; i--) {
 		course->older[i] = course->older[i + 1] + in->ages[i];
 		course->outlived[i] = later += in->later[i];
 		if (in->transient.count)
 			course->outlived[i] +=
-				(double)mw_histogram_above(in->lifetimes, (uint64_t)(age_of_class((uint32_t)i) * 1e9));
+				(double)mw_histogram_above(in->lifetimes, (uint64_t)(age_of_class((uint32_t)i) * 1e9)) /
+				each;
 	}
 }
 

@@ -18,6 +18,7 @@
 #define ONE_OFF        (1.0 / 16) /* of the window */
 #define ONE_OFF_QUIET  0.6        /* of the window */
 #define QUIET          (1.0 / 4)  /* of the window */
+#define LEAST_SAMPLES  5.0        /* where blocks are sampled */
 #define CHANCE         0.02       /* that births at random leave so long a pause */
 #define LONG_LIVED     (1.0 / 8)  /* of the window */
 #define WAVES          0.6        /* of the bytes that go: they go together */

@@ -435,6 +435,7 @@ struct item {
 	mw_addr addr;
 	uint64_t bytes, size, since_ns, until_ns;
 	uint64_t lifetime_ns; /* MW_TIME_UNKNOWN: it did not end, or its begin is not known */
+	uint64_t others;      /* that it stands for */
 	uint32_t stack, thread;
 	uint8_t kind;
 	bool before; /* the window */
@@ -630,6 +631,7 @@ static bool add(struct mw_cube *cube, const struct item *item)
 {
 	const struct mw_cube_options *options = &cube->options;
 	bool known = item->bytes != MW_SIZE_UNKNOWN, lived = item->lifetime_ns != MW_TIME_UNKNOWN;
+	uint64_t blocks = 1 + item->others, count = item->last ? blocks : 0;
 	struct addition *cell = rows_next(&cube->cells);
 	struct addition *lifetime = rows_next(&cube->lifetimes);
 
@@ -637,10 +639,10 @@ static bool add(struct mw_cube *cube, const struct item *item)
 	cell->died = lifetime->died = bin_of(cube, item->until_ns);
 	cell->row = (struct mw_timeline_row){
 		.key = {item->stack, item->thread == UINT32_MAX ? 0 : item->thread + 1},
-		.count = item->last,
-		.bytes = known ? item->bytes : 0,
+		.count = count,
+		.bytes = known ? blocks * item->bytes : 0,
 		.unknown = item->last && !known,
-		.lived_ns = item->last && lived ? item->lifetime_ns : 0,
+		.lived_ns = lived ? count * item->lifetime_ns : 0,
 	};
 	if (options->heap_of)
 		cell->row.key[2] =
@@ -649,8 +651,8 @@ static bool add(struct mw_cube *cube, const struct item *item)
 		lifetime->row = (struct mw_timeline_row){
 			.key = {size_class(item->size),
 				lived ? lifetime_class(item->lifetime_ns) : MW_TIMELINE_NO_LIFETIME, item->kind},
-			.count = item->last,
-			.bytes = item->bytes,
+			.count = count,
+			.bytes = blocks * item->bytes,
 		};
 		if (!rows_add(&cube->lifetimes))
 			return false;
@@ -678,6 +680,7 @@ bool mw_cube_take(void *context, const struct mw_track_fate *fate)
 		.since_ns = fate->since_ns,
 		.until_ns = fate->until_ns,
 		.lifetime_ns = fate->died_ns == MW_TIME_UNKNOWN ? MW_TIME_UNKNOWN : mw_fate_lifetime(fate, 0),
+		.others = fate->others,
 		.stack = fate->stack,
 		.thread = fate->thread,
 		.kind = (uint8_t)fate->kind,

@@ -32,7 +32,9 @@ struct walk {
 	double unknown;           /* blocks from before the window that were freed, and whose size is not known */
 	struct mw_verdict_input *inputs; /* of the groups from `first` on */
 	struct mw_histogram *lifetimes;
-	struct size_set *sizes; /* that their outstanding blocks have */
+	struct mw_spreads *spreads; /* of their heap blocks, where these are sampled … */
+	double *units;              /* … and their units; 0: blocks count as they are */
+	struct size_set *sizes;     /* that their outstanding blocks have */
 	uint32_t first, count;
 	const uint32_t *group_of;
 	const uint32_t *kin;                 /* of stacks whose calls freed older blocks: whose these were */
@@ -40,7 +42,26 @@ struct walk {
 	struct mw_report_growth *const *out; /* by group; NULL: not wanted */
 	size_t group_count;
 	uint32_t stack_count; /* of the tracker */
+	bool sampled;         /* heap blocks are */
+	bool older_unknown;
 };
+
+/* Where blocks are sampled classes are not followed: what all stacks allocate together is their births, of a mean size each. */
+static void find_all(struct walk *walk)
+{
+	for (uint32_t i = 0; i < walk->stack_count; i++) {
+		struct mw_track_series births;
+		struct mw_track_stack stack;
+
+		mw_track_stack(walk->track, i, &stack);
+		if (stack.kind != MW_KIND_HEAP || !stack.totals.size.count)
+			continue;
+		mw_track_stack_births(walk->track, i, walk->end_ns, &births);
+		for (uint32_t at = 0; at < births.count; at++)
+			walk->all[at] += births.bytes[at] *
+					 (float)((double)stack.totals.size.bytes / (double)stack.totals.size.count);
+	}
+}
 
 static void find_classes(struct walk *walk)
 {
@@ -78,13 +99,30 @@ static void add_classes(const struct walk *walk, const struct size_set *sizes, s
 	}
 }
 
+/*
+ * Where blocks are sampled: how many bytes stand for one independent block. That is about what one recorded block stands for,
+ * the sampling interval where blocks are smaller than that, and no less than the blocks themselves have.
+ */
+static double unit_of(struct mw_amount size, struct mw_spread spread)
+{
+	double bytes = (double)size.bytes;
+
+	return spread.blocks ? fmax(spread.bytes / fmax(bytes, 1), bytes / (double)spread.blocks) : 0;
+}
+
+/* So many units; of blocks without bytes they are the blocks that were recorded. */
+static uint64_t units_in(uint64_t bytes, double unit, uint64_t blocks)
+{
+	return unit > 0 && blocks ? (uint64_t)fmax((double)bytes / unit + 0.5, 1) : blocks;
+}
+
 static bool visit(void *context, const struct mw_track_block *block, bool first)
 {
 	struct walk *walk = context;
 	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
 	uint32_t age = mw_verdict_age_class(walk->active_ns > block->time_ns ? walk->active_ns - block->time_ns : 0);
 	struct mw_verdict_input *input;
-	double born, part;
+	double born, part, counts = first;
 
 	if (group == UINT32_MAX || group < walk->first || group - walk->first >= walk->count)
 		return true;
@@ -92,6 +130,8 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	input = &walk->inputs[group];
 	if (!input->size.count)
 		return true;
+	if (walk->units[group] > 0)
+		counts = (double)(1 + block->others) * (double)block->bytes / walk->units[group];
 	if (block->kind == MW_KIND_HEAP) {
 		uint64_t usable = mw_replaced_usable(block->size);
 		uint32_t class = mw_size_class(usable);
@@ -101,17 +141,17 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	}
 	/* What was freed since was in flight. */
 	if (block->settled) {
-		input->later[age] += first;
+		input->later[age] += counts;
 		return true;
 	}
 	born = fmax((double)block->time_ns / 1e9 - walk->from, 0);
 	part = born / walk->step;
 	struct mw_amount *kept = &input->kept[part < input->level.count ? (uint32_t)part : input->level.count];
 	kept->count += first;
-	kept->bytes += block->bytes;
+	kept->bytes += (1 + block->others) * block->bytes;
 	input->oldest = fmin(input->oldest, born);
 	input->newest = fmax(input->newest, born);
-	input->ages[age] += first;
+	input->ages[age] += counts;
 	return true;
 }
 
@@ -132,20 +172,19 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	struct mw_track_stack tracked;
 
 	mw_track_stack(walk->track, stack, &tracked);
-	input->size.count += tracked.totals.size.count;
-	input->size.bytes += tracked.totals.size.bytes;
-	input->impacting.count += tracked.totals.impacting.count;
-	input->impacting.bytes += tracked.totals.impacting.bytes;
-	input->transient.count += tracked.totals.transient.count;
-	input->transient.bytes += tracked.totals.transient.bytes;
-	input->settled_later.count += tracked.totals.settled_later.count;
-	input->settled_later.bytes += tracked.totals.settled_later.bytes;
+	mw_amount_add(&input->size, tracked.totals.size);
+	mw_amount_add(&input->impacting, tracked.totals.impacting);
+	mw_amount_add(&input->transient, tracked.totals.transient);
+	mw_amount_add(&input->settled_later, tracked.totals.settled_later);
+	if (walk->sampled && tracked.kind == MW_KIND_HEAP)
+		mw_spreads_add(&walk->spreads[group], &tracked.totals.spreads);
 	mw_track_stack_series(walk->track, stack, walk->end_ns, &series);
 	add_series(&input->level, &series);
 	mw_track_stack_births(walk->track, stack, walk->end_ns, &series);
 	add_series(&input->births, &series);
 	replaced.count = 0;
-	if (mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
+	/* Where blocks are sampled it is not known, or only until they were. */
+	if (!walk->sampled && mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
 		input->replaced.count += replaced.count;
 		input->replaced.larger += replaced.larger;
 	}
@@ -192,31 +231,67 @@ static bool is_wanted(const struct walk *walk, uint32_t group)
 	return group != UINT32_MAX && group >= walk->first && group - walk->first < walk->count && walk->out[group];
 }
 
+/* Has the group of that number heap blocks that are sampled? */
+static bool is_sampled(const struct walk *walk, uint32_t i)
+{
+	return mw_spreads_size(&walk->spreads[i]).blocks > 0;
+}
+
+/* From estimated blocks to units (unit_of()), of the group of that number. */
+static void count_units(const struct walk *walk, uint32_t i)
+{
+	struct mw_verdict_input *input = &walk->inputs[i];
+	const struct mw_spreads *spreads = &walk->spreads[i];
+	struct mw_spread size = mw_spreads_size(spreads);
+	double bytes = (double)input->size.bytes, blocks = (double)input->size.count, unit = walk->units[i];
+
+	input->samples = fmin(bytes > 0 ? bytes * bytes / size.bytes : blocks * blocks / size.count, 1e18);
+	input->size.count = units_in(input->size.bytes, unit, size.blocks);
+	input->impacting.count = units_in(input->impacting.bytes, unit, spreads->impacting.blocks);
+	input->transient.count = units_in(input->transient.bytes, unit, spreads->transient.blocks);
+	input->settled_later.count = units_in(input->settled_later.bytes, unit, spreads->settled.blocks);
+	for (uint32_t at = 0; at <= MW_SERIES_MAX; at++)
+		input->kept[at].count = units_in(input->kept[at].bytes, unit, input->kept[at].count);
+	for (uint32_t at = 0; at < input->births.count; at++)
+		input->births.bytes[at] *= (float)((double)input->size.count / blocks);
+	if (input->transient.count)
+		input->lifetimes_each = (double)walk->lifetimes[i].count / (double)input->transient.count;
+}
+
 /* Judge the groups of a batch. */
 static struct mw_error *judge(struct walk *walk)
 {
 	for (uint32_t i = 0; i < walk->stack_count; i++)
 		if (is_wanted(walk, walk->group_of[i]))
 			MW_TRY(add_stack(walk, i, walk->group_of[i] - walk->first));
-	for (uint32_t i = 0; i < walk->stack_count; i++)
+	for (uint32_t i = 0; i < walk->stack_count && !walk->sampled; i++)
 		if (walk->kin[i] != MW_STACK_NONE && is_wanted(walk, walk->group_of[walk->kin[i]]))
 			add_gone(walk, i);
-	for (uint32_t i = 0; i < walk->count; i++)
+	for (uint32_t i = 0; i < walk->count; i++) {
 		walk->inputs[i].oldest = walk->seconds;
+		walk->units[i] = unit_of(walk->inputs[i].size, mw_spreads_size(&walk->spreads[i]));
+	}
 	mw_track_each_block(walk->track, visit, walk);
 	for (uint32_t i = 0; i < walk->count; i++) {
 		struct mw_report_growth *growth = walk->out[walk->first + i];
 		struct mw_verdict_input *input = &walk->inputs[i];
+		double mean;
 
 		if (!growth || !input->size.count)
 			continue;
 		input->seconds = walk->seconds;
 		input->active = (double)walk->active_ns / 1e9 - walk->from;
 		input->lifetimes = &walk->lifetimes[i];
-		input->sizes.known = walk->unknown * 8 <= (double)input->size.count;
+		mean = (double)input->size.bytes / (double)input->size.count;
+		if (is_sampled(walk, i))
+			count_units(walk, i);
+		input->older_unknown = walk->older_unknown;
+		input->sizes.known = !walk->sampled && walk->unknown * 8 <= (double)input->size.count;
 		input->all = walk->all;
 		add_classes(walk, &walk->sizes[i], &input->sizes);
 		mw_verdict_find(input, growth);
+		if (is_sampled(walk, i) && mean > 0)
+			growth->settled.count = (uint64_t)((double)growth->settled.bytes / mean + 0.5);
 		growth->growing_until += walk->from;
 	}
 	return NULL;
@@ -233,12 +308,17 @@ static struct mw_error *judge_all(struct walk *walk)
 		walk->inputs = calloc(walk->count, sizeof(*walk->inputs));
 		walk->lifetimes = calloc(walk->count, sizeof(*walk->lifetimes));
 		walk->sizes = calloc(walk->count, sizeof(*walk->sizes));
-		err = walk->inputs && walk->lifetimes && walk->sizes ? judge(walk) : mw_error_nomem();
+		walk->spreads = calloc(walk->count, sizeof(*walk->spreads));
+		walk->units = calloc(walk->count, sizeof(*walk->units));
+		err = walk->inputs && walk->lifetimes && walk->sizes && walk->spreads && walk->units ? judge(walk)
+												     : mw_error_nomem();
 		for (uint32_t i = 0; i < walk->count && walk->lifetimes; i++)
 			mw_histogram_deinit(&walk->lifetimes[i]);
 		free(walk->inputs);
 		free(walk->lifetimes);
 		free(walk->sizes);
+		free(walk->spreads);
+		free(walk->units);
 	}
 	return err;
 }
@@ -292,13 +372,18 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 			has_kin[kin[i]] = true;
 	walk->kin = kin;
 	walk->has_kin = has_kin;
+	walk->sampled = mw_track_sampling(walk->track) != NULL;
+	walk->older_unknown = walk->sampled && !(input->launched && walk->from == 0);
 	walk->seconds = to - walk->from;
 	walk->end_ns = (uint64_t)(to * 1e9 + 0.5);
 	walk->active_ns = mw_track_now(walk->track) < walk->end_ns ? mw_track_now(walk->track) : walk->end_ns;
 	if (walk->stack_count) {
 		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
 		walk->step = (double)series.step_ns / 1e9;
-		find_classes(walk);
+		if (walk->sampled)
+			find_all(walk);
+		else
+			find_classes(walk);
 	}
 	return judge_all(walk);
 }

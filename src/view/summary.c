@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
+#include "track/sampling.h"
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/growth.h"
@@ -23,6 +24,7 @@
 struct share {
 	uint32_t stack, thread;
 	struct mw_amount impacting;
+	struct mw_spread spread;
 };
 
 struct walk {
@@ -78,8 +80,11 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 		return false;
 	}
 	/* A mapping that was cut into pieces is still one block. */
-	share->impacting.count += first;
-	share->impacting.bytes += block->bytes;
+	share->impacting.count += first ? 1 + block->others : 0;
+	share->impacting.bytes += (1 + block->others) * block->bytes;
+	if (block->kind == MW_KIND_HEAP)
+		mw_spread_add(&share->spread,
+			      mw_weight_spread((struct mw_weight){block->others, block->variance}, block->bytes));
 	return true;
 }
 
@@ -100,6 +105,7 @@ static void fill_thread(const struct mw_track *track, struct mw_arena *arena, co
 	struct mw_track_thread thread;
 
 	out->impacting = share->impacting;
+	out->spreads.impacting = share->spread;
 	if (share->thread >= mw_track_thread_count(track))
 		return;
 	mw_track_thread(track, share->thread, &thread);
@@ -213,10 +219,14 @@ static void list_members(struct builder *builder)
  * Two peaks at different times can't be added, and what both held at one moment is not recorded. The
  * higher one is kept: the true peak of the sum is that or more.
  */
-static void merge_peak(struct mw_report_peak *peak, const struct mw_track_peak *other)
+static void merge_peak(struct mw_report_stack *stack, const struct mw_track_totals *totals)
 {
+	const struct mw_track_peak *other = &totals->peak;
+	struct mw_report_peak *peak = &stack->peak;
+
 	if (other->amount.bytes < peak->bytes || (other->amount.bytes == peak->bytes && peak->count))
 		return;
+	stack->spreads.peak = totals->spreads.peak;
 	peak->count = other->amount.count;
 	peak->bytes = other->amount.bytes;
 	peak->at = (double)other->at_ns / 1e9;
@@ -233,7 +243,8 @@ static void set_lifetime(struct mw_report_stack *stack, const struct mw_track_li
 
 static void merge(struct mw_report_stack *stack, const struct mw_track_stack *other)
 {
-	merge_peak(&stack->peak, &other->totals.peak);
+	merge_peak(stack, &other->totals);
+	mw_spreads_add(&stack->spreads, &other->totals.spreads);
 	mw_amount_add(&stack->size, other->totals.size);
 	mw_amount_add(&stack->impacting, other->totals.impacting);
 	mw_amount_add(&stack->transient, other->totals.transient);
@@ -455,8 +466,34 @@ static void fill_totals(const struct mw_summary_input *input, struct mw_report *
 			.aofo = totals.aofo,
 			.settled_later = totals.settled_later,
 			.peak = {totals.peak.amount.count, totals.peak.amount.bytes, (double)totals.peak.at_ns / 1e9},
+			.spreads = totals.spreads,
 		};
 	}
+}
+
+static struct mw_error *fill_sampling(const struct mw_summary_input *input, struct mw_arena *arena,
+				      struct mw_report *report)
+{
+	const struct mw_sampling *sampling = mw_track_sampling(input->track);
+	struct mw_report_sampling *out = &report->sampling;
+
+	if (!sampling)
+		return NULL;
+	out->intervals = mw_arena_array(arena, sampling->interval_count, sizeof(*out->intervals));
+	if (!out->intervals)
+		return mw_error_nomem();
+	out->count = sampling->interval_count;
+	out->exact = sampling->exact;
+	for (size_t i = 0; i < out->count; i++) {
+		const struct mw_sampled_interval *interval = &sampling->intervals[i];
+		bool held = interval->first_ns != UINT64_MAX;
+
+		out->intervals[i] = (struct mw_report_sampled){
+			interval->bytes, held ? (double)interval->first_ns / 1e9 : -1, interval->blocks};
+		out->interval = interval->bytes > out->interval ? interval->bytes : out->interval;
+	}
+	out->unseen = (uint64_t)mw_sampling_limits(0, 0, (double)out->interval).high;
+	return NULL;
 }
 
 static struct mw_error *fill_memory(const struct mw_summary_input *input, struct mw_arena *arena,
@@ -546,6 +583,7 @@ static void sort_threads(const struct mw_summary_input *input, struct mw_arena *
 		threads[i].thread.size = thread.size;
 		threads[i].thread.impacting = thread.impacting;
 		threads[i].thread.transient = thread.transient;
+		threads[i].thread.spreads = thread.spreads;
 	}
 	if (count)
 		qsort(threads, count, sizeof(*threads), compare_threads);
@@ -591,6 +629,7 @@ static struct mw_error *sum_modules(struct mw_report *report, struct mw_map *num
 		mw_amount_add(&module->size, stack->size);
 		mw_amount_add(&module->impacting, stack->impacting);
 		mw_amount_add(&module->transient, stack->transient);
+		mw_spreads_add(&module->spreads, &stack->spreads);
 	}
 	return NULL;
 }
@@ -644,6 +683,7 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	MW_TRY(fill_marks(input, arena, report));
 	MW_TRY(fill_threads(input, arena, report));
 	fill_totals(input, report);
+	MW_TRY(fill_sampling(input, arena, report));
 	MW_TRY(make_stacks(input, arena, report, &group_of));
 	MW_TRY(mw_view_growth(input, report, group_of));
 	MW_TRY(mw_view_space(input->space, input->track, arena, report, group_of));

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/index.h"
+#include "track/sampling.h"
 #include "view/growth.h"
 
 #include <inttypes.h>
@@ -12,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLLECTED 300.0 /* seconds in which a heap's garbage is collected, whatever the runtime waits for */
-#define NEAR_MAIN 3     /* frames from the allocation: further out main() is no answer */
+#define COLLECTED   300.0 /* seconds in which a heap's garbage is collected, whatever the runtime waits for */
+#define FEW_SAMPLES 8     /* blocks: more are not worth a word */
+#define NEAR_MAIN   3     /* frames from the allocation: further out main() is no answer */
 
 /* --- whose line it is ------------------------------------------------------------------------------------ */
 
@@ -382,6 +384,7 @@ static void add_stack(struct merger *merger, size_t i)
 	suspect->bytes += stack->impacting.bytes;
 	suspect->blocks += stack->impacting.count;
 	mw_amount_add(&suspect->settled_later, stack->settled_later);
+	mw_spreads_add(&suspect->spreads, &stack->spreads);
 	suspect->freed += stack->transient.count;
 	suspect->stack_count++;
 	rate = stack->growth.bytes_per_second;
@@ -412,8 +415,13 @@ static struct mw_error *merge(struct merger *merger)
 			add_stack(merger, i);
 	for (size_t i = 0; i < report->suspect_count; i++) {
 		struct mw_report_suspect *suspect = &report->suspects[i];
+		const struct mw_spread *spread = &suspect->spreads.impacting;
+		struct mw_limits limits =
+			mw_sampling_limits((double)suspect->bytes, spread->bytes, (double)report->sampling.interval);
 		size_t at = 0;
 
+		suspect->low = limits.low;
+		suspect->high = limits.high;
 		suspect->stacks = mw_arena_array(merger->arena, suspect->stack_count, sizeof(*suspect->stacks));
 		if (!suspect->stacks)
 			return mw_error_nomem();
@@ -469,6 +477,8 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 {
 	double length = report->window.to - report->window.from, life = longer(report, suspect);
 	char text[400];
+	uint64_t sampled = suspect->spreads.impacting.blocks;
+	bool few = sampled && sampled < FEW_SAMPLES;
 	int at = snprintf(text, sizeof(text), "%s", meaning(suspect->verdict));
 
 	if (suspect->verdict == MW_GROWTH_TOO_SHORT && is_collected(report, suspect->frame))
@@ -476,6 +486,12 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 			       ": a runtime keeps its objects in it, and garbage that it has not collected yet; watch "
 			       "for %.0f s or longer.",
 			       COLLECTED);
+	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && few)
+		(void)snprintf(text, sizeof(text),
+			       "Only %" PRIu64
+			       " of its block%s sampled, too few to tell a leak from memory in use; watch "
+			       "for longer, or sample more blocks (--sample with fewer bytes).",
+			       sampled, sampled == 1 ? " was" : "s were");
 	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && life > length / 10)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ": blocks of it live %.0f s; watch for %.0f s or longer.", life,
@@ -485,6 +501,10 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 			       length * 5 > 60 ? length * 5 : 60);
 	else if (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, ". A runtime keeps its objects in it.");
+	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain && sampled && !report->target.launched)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       ". Not certain: as blocks are sampled it is not known what older memory was freed "
+			       "meanwhile, so a cache or a ring that is full would look the same.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain)
 		(void)snprintf(
 			text + at, sizeof(text) - (size_t)at,

@@ -275,6 +275,14 @@ static bool is_nearly_full(const struct mw_course *course)
 	       c[2] * share / (1 - share) <= (c[0] + c[1] + c[2]) / 4 && !is_all_rarer(course);
 }
 
+/* Where blocks are sampled: could those of a stack that goes on allocating all have come before that pause? */
+static bool may_go_on(const struct mw_course *course, double quiet)
+{
+	double share = (double)course->settled.count / (double)course->in->size.count;
+
+	return course->in->samples > 0 && pow(1 - quiet / course->settled_steps, share * course->in->samples) >= CHANCE;
+}
+
 static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -285,13 +293,14 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 
 	find_pattern(course, &pattern);
 	if (pattern.last - pattern.first <= fmax(ONE_OFF * steps, 1)) {
-		if (pattern.quiet >= ONE_OFF_QUIET * steps)
+		if (pattern.quiet >= ONE_OFF_QUIET * steps && !may_go_on(course, pattern.quiet))
 			return mostly ? MW_GROWTH_ONE_OFF : MW_GROWTH_CHURN;
 		return MW_GROWTH_TOO_SHORT;
 	}
 	if (pattern.quiet >= QUIET * steps && pattern.quiet > 2 * (pattern.pause + 1) &&
 	    is_quiet_long(course, &pattern)) {
-		if (pow(1 - pattern.quiet / course->settled_steps, pattern.busy) >= CHANCE)
+		if (pow(1 - pattern.quiet / course->settled_steps, pattern.busy) >= CHANCE ||
+		    may_go_on(course, pattern.quiet))
 			return MW_GROWTH_TOO_SHORT;
 		return mostly ? MW_GROWTH_PLATEAU : MW_GROWTH_CHURN;
 	}
@@ -371,6 +380,8 @@ static bool is_certain(const struct mw_course *course, enum mw_growth_verdict ve
 {
 	if (calms(verdict))
 		return true;
+	if (course->in->older_unknown)
+		return false;
 	if (verdict == MW_GROWTH_CONTAINER)
 		return course->in->replaced.count >= 8 && mw_course_keeps_rising(course) &&
 		       mw_course_births_between(course, course->steps / 2, course->steps) >=
@@ -379,7 +390,7 @@ static bool is_certain(const struct mw_course *course, enum mw_growth_verdict ve
 	       course->longest < LONG_LIVED * course->seconds;
 }
 
-static enum mw_growth_verdict judge(const struct mw_course *course, bool *certain)
+static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
 	bool all_settled =
@@ -427,6 +438,18 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 			rises_evenly(course) && mw_course_keeps_rising(course) ? MW_GROWTH_STEADY : MW_GROWTH_TOO_SHORT;
 	*certain = is_certain(course, verdict);
 	return verdict;
+}
+
+/* No fewer samples calm people down. */
+static enum mw_growth_verdict judge(const struct mw_course *course, bool *certain)
+{
+	enum mw_growth_verdict verdict = judge_all(course, certain);
+	bool few = course->in->samples > 0 && course->in->samples < LEAST_SAMPLES;
+
+	if (!few || verdict >= MW_GROWTH_STEADY)
+		return verdict;
+	*certain = false;
+	return MW_GROWTH_TOO_SHORT;
 }
 
 /* Until when the settled blocks were born, but for few. */

@@ -69,6 +69,11 @@
  *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others.
  *
+ * Where blocks are sampled, counts are of units: so many bytes as stand for one independent block (growth.c). A stack of which
+ * ten blocks were sampled is judged as one that allocated ten large blocks, so that no rule finds more in them than is there.
+ * What calms people down needs more: five samples, and one-off or a pause as long as that has to be unlikely for the samples
+ * that there are. Growth is not certain, as it is not known what older blocks were freed meanwhile, but where there were none.
+ *
  * A leak and a cache that is still filling look the same where nothing of a stack was freed, or what was freed lived long:
  * growth is not certain then. It is where most blocks live shortly and the rest stays, and of storage that was replaced many
  * times, as often in the second half as in the first.
@@ -105,13 +110,17 @@ struct mw_verdict_input {
 	/* Outstanding blocks, but for those freed while the window settled: by the step of their birth (the last: after
 	 * the last moment), and by age. */
 	struct mw_amount kept[MW_SERIES_MAX + 1];
-	uint32_t ages[MW_VERDICT_AGES];
-	uint32_t later[MW_VERDICT_AGES]; /* ages of those that were freed while the window settled */
-	double oldest, newest;           /* when they were born, seconds */
+	double ages[MW_VERDICT_AGES];
+	double later[MW_VERDICT_AGES]; /* ages of those that were freed while the window settled */
+	double oldest, newest;         /* when they were born, seconds */
 	struct mw_amount settled_later;
 	const struct mw_histogram *lifetimes; /* of freed blocks */
 	struct mw_verdict_sizes sizes;
-	const float *all; /* bytes that the process allocated until then, of all stacks; the moments of `level` */
+	double samples; /* units that are as sure as an exact count of them; 0: blocks are not sampled */
+	/* Of `lifetimes` to one block; 0: one. */
+	double lifetimes_each;
+	bool older_unknown; /* which blocks from before the window were freed */
+	const float *all;   /* bytes that the process allocated until then, of all stacks; the moments of `level` */
 };
 
 /* A line through values a step of so many seconds apart. */

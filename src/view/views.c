@@ -505,6 +505,11 @@ struct mw_error *mw_views_create(const struct mw_view_question *question, const 
 	if (!views)
 		return mw_error_nomem();
 	views->arena = mw_arena_create();
+	views->knows_older = true;
+	for (size_t i = 0; i < count; i++) {
+		views->sampled |= mw_report_is_sampled(processes[i].report, MW_KIND_HEAP);
+		views->knows_older &= mw_report_knows_older(processes[i].report, MW_KIND_HEAP);
+	}
 	err = views->arena ? fill(question, processes, count, views) : mw_error_nomem();
 	if (err) {
 		mw_views_destroy(views);

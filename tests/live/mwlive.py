@@ -393,12 +393,32 @@ AMOUNTS = ('size', 'impacting', 'transient', 'aofi')
 
 
 def add(total, amount):
-    total['count'] += amount['count']
-    total['bytes'] += amount['bytes'] or 0
+    # Where blocks are sampled it is not known what was freed that is older.
+    total['count'] += amount['count'] if amount else 0
+    total['bytes'] += (amount['bytes'] or 0) if amount else 0
 
 
 def nothing():
     return {'count': 0, 'bytes': 0}
+
+
+def check_sampling(test, report):
+    """Estimates have errors, and nothing else has; of older blocks that were freed nothing is claimed."""
+    sampled = report['sampling'] is not None
+    for amount in AMOUNTS[:3]:
+        for kind, total in report['totals'].items():
+            if total:
+                test.assertEqual('error' in total[amount], sampled and kind == 'heap', (kind, amount))
+        for stack in report['stacks']:
+            test.assertEqual('error' in stack[amount], sampled and stack['kind'] == 'heap', stack['id'])
+        for row in (*report['threads'], *report['modules']):
+            test.assertEqual('error' in row[amount], sampled, amount)
+    if not sampled:
+        return
+    test.assertFalse(report['complete'], 'not all blocks were recorded')
+    test.assertGreater(report['sampling']['interval'], 0)
+    if report['totals']['heap'] and report['window']['from'] == 0:
+        test.assertIsNone(report['totals']['heap']['aofi'])
 
 
 def check_report(test, report, complete=True):
@@ -423,6 +443,7 @@ def check_report(test, report, complete=True):
             test.assertIn(key, sample)
     if complete is not None:
         test.assertEqual(report['complete'], complete, report.get('lost'))
+    check_sampling(test, report)
     sums = {kind: {a: nothing() for a in AMOUNTS} for kind in ('heap', 'vm', 'vm-internal')}
     seen = set()
     for stack in report['stacks']:
@@ -447,7 +468,8 @@ def check_report(test, report, complete=True):
         for key in (*AMOUNTS, 'peak'):
             test.assertIn(key, total)
         for amount in AMOUNTS:
-            test.assertEqual(total[amount], sums[kind][amount], f'stacks do not add up to totals.{kind}.{amount}')
+            got = total[amount] and {key: total[amount][key] for key in ('count', 'bytes')}
+            test.assertEqual(got or nothing(), sums[kind][amount], f'stacks do not add up to totals.{kind}.{amount}')
         test.assertGreaterEqual(total['peak']['bytes'], total['impacting']['bytes'])
     for module in report['modules']:
         for key in ('module', 'size', 'impacting', 'transient'):

@@ -259,9 +259,6 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 	struct trap_engine *engine;
 	struct mw_error *err;
 
-	if (options->sample_interval)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				       "sampling is not built yet: reports do not weigh sampled blocks");
 	engine = calloc(1, sizeof(*engine));
 	if (!engine)
 		return mw_error_nomem();

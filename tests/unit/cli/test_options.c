@@ -147,6 +147,43 @@ static void test_limits(void **state)
 	assert_refused(&mw_cli_command_record, "-p 1 --max-memory", "--max-memory");
 }
 
+/* What recording may cost: what is given, and what comes of it. */
+static void test_cost(void **state)
+{
+	static const struct {
+		const char *line;
+		uint64_t interval;
+		uint32_t budget;
+	} cases[] = {
+		{"-p 1", 0, 0},
+		{"-p 1 --sample 512K", 512 << 10, 0},
+		{"-p 1 --sample 1MiB --budget 2.5 --engine trap", 1 << 20, 25000},
+		{"-p 1 --budget 5%", 512 << 10, 50000},
+	};
+	static const struct {
+		const char *line, *mentions;
+	} bad[] = {
+		{"-p 1 --sample 0", "--sample"},
+		{"-p 1 --sample 2T", "--sample"},
+		{"-p 1 --budget 100", "--budget"},
+		{"-p 1 --budget 0", "--budget"},
+	};
+	const struct mw_cli_command *const commands[] = {&mw_cli_command_record, &mw_cli_command_top};
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_null(parse(commands[i % 2], cases[i / 2].line, line, argv, &options));
+		assert_int_equal(options.session.sample_interval, cases[i / 2].interval);
+		assert_int_equal(options.session.budget, cases[i / 2].budget);
+		mw_cli_options_deinit(&options);
+	}
+	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++)
+		assert_refused(commands[i % 2], bad[i / 2].line, bad[i / 2].mentions);
+}
+
 static void test_help(void **state)
 {
 	static const char *const lines[] = {"--help", "-h", "-p 1 --help --nonsense", "--hel"};
@@ -234,7 +271,7 @@ UNIT_GROUP(options)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),  cmocka_unit_test(test_launch),
 		cmocka_unit_test(test_help),   cmocka_unit_test(test_refused), cmocka_unit_test(test_doctor),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_cost),   cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

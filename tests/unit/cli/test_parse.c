@@ -200,9 +200,12 @@ static void test_size(void **state)
 		const char *text;
 		uint64_t bytes;
 	} good[] = {{"1", 1},          {"4096", 4096},       {"1k", 1024},
-		    {"64M", 67108864}, {"1.5G", 1610612736}, {"2T", UINT64_C(2199023255552)}};
-	static const char *const bad[] = {"",    "0",   "K",   "0K", "-1",  "1.5",    "64 M",        "64MB", "M64",
-					  "1e9", "0x1", "1,5", ".",  "nan", "1.2.3G", "9999999999T", "64M\n"};
+		    {"64M", 67108864}, {"1.5G", 1610612736}, {"2T", UINT64_C(2199023255552)},
+		    {"1MiB", 1048576}, {"0.5KiB", 512},      {"2kiB", 2048}};
+	static const char *const bad[] = {"",       "0",           "K",     "0K",    "-1",  "1.5", "64 M",
+					  "64MB",   "M64",         "1e9",   "0x1",   "1,5", ".",   "nan",
+					  "1.2.3G", "9999999999T", "64M\n", "iB",    "KiB", "1iB", "1MiBB",
+					  "1 MiB",  "1XiB",        "1Mib",  "1MiBiB"};
 	uint64_t bytes = 7;
 
 	(void)state;
