@@ -220,9 +220,9 @@ static inline uint64_t mw_ring_sampling(uint64_t bytes, uint16_t number)
 }
 
 /*
- * The filter: a byte for each place, which counts the sampled blocks there that live. The recorder adds, before the
- * program knows the block; memwatch takes off when it has read the free. One that has come to 255 stays: then the frees of
- * all blocks there are recorded. Neighbours on the heap are neighbours in it, so it takes few lines of the cache.
+ * The filter: a byte for each place, which counts the sampled blocks there that live. One that has come to 255 stays: then
+ * the frees of all blocks there are recorded. Neighbours on the heap are neighbours in it, so it takes few lines of the
+ * cache.
  */
 #define MW_RING_FILTER (1u << 19) /* bytes; 2^n */
 

@@ -66,6 +66,21 @@ void stub_known_add(struct mw_ring_control *control, uint64_t block)
 		__atomic_store_n(entry, value, __ATOMIC_RELAXED);
 }
 
+bool stub_known_claim(struct mw_ring_control *control, uint64_t block)
+{
+	uint32_t *entry, value, none = 0;
+
+	return place(control, block, &entry, &value) &&
+	       __atomic_compare_exchange_n(entry, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+bool stub_known_has(struct mw_ring_control *control, uint64_t block)
+{
+	uint32_t *entry, value;
+
+	return place(control, block, &entry, &value) && __atomic_load_n(entry, __ATOMIC_RELAXED) == value;
+}
+
 bool stub_known_take(struct mw_ring_control *control, uint64_t block)
 {
 	uint32_t *entry, value;
@@ -186,9 +201,9 @@ static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 	uint64_t block = stub_argument(visit, visit->hook->pointer);
 
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
-	/* It may be one that was sampled: memwatch finds out. What frees it once more from inside is another thing. */
+	/* It may be one that was sampled: memwatch finds out. */
 	if (stub_samples()) {
-		if (inside != STUB_INSIDE_FREE)
+		if (stub_sampled_take(visit->control, block))
 			stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
 		return inside == STUB_OUTSIDE || inside == STUB_INSIDE_VM ? MW_STUB_WRAP : MW_STUB_PASS;
 	}
@@ -237,7 +252,7 @@ static STUB_RARE unsigned enter_sampled(struct stub_visit *visit, bool taken)
 	struct mw_stub_call *call = visit->call;
 	bool sampled = true;
 	/* Whether the old block was sampled memwatch knows. */
-	bool begins = resizes(visit->hook->role) && call->pointer && stub_sampled(call->pointer);
+	bool begins = resizes(visit->hook->role) && call->pointer && stub_sampled_take(visit->control, call->pointer);
 
 	call->extra = MW_RING_UNSAMPLED << MW_RING_SIZE_BITS;
 	call->stack = MW_RING_STACK_NONE;
@@ -309,6 +324,8 @@ static STUB_RARE void failed(struct stub_visit *visit)
 {
 	const struct mw_stub_call *call = visit->call;
 
+	if (stub_samples())
+		stub_sampled_add(visit->control, call->pointer);
 	if (stub_emit(visit, MW_RING_REALLOC_FAIL, call->pointer, 0, MW_RING_STACK_NONE) && call->flags & MW_STUB_KNOWN)
 		stub_known_add(visit->control, call->pointer);
 }
@@ -641,7 +658,8 @@ static inline void note_spent(struct stub_visit *visit, uint64_t since)
 /* A free of a block that was not sampled. */
 static inline bool is_unsampled(const struct stub_visit *visit)
 {
-	return stub_samples() && stub_is_heap(visit->hook) && !stub_sampled(stub_argument(visit, visit->hook->pointer));
+	return stub_samples() && stub_is_heap(visit->hook) &&
+	       !stub_sampled(visit->control, stub_argument(visit, visit->hook->pointer));
 }
 
 STUB_FLAT STUB_API unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)

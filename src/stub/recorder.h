@@ -176,8 +176,10 @@ STUB_API bool stub_sample(struct stub_visit *visit, uint64_t size, bool taken, u
 /* The calling thread's next blocks are not. */
 STUB_API void stub_sample_no_more(struct mw_ring_control *control);
 /* May the block be one that was? */
-STUB_API bool stub_sampled(uint64_t block);
+STUB_API bool stub_sampled(struct mw_ring_control *control, uint64_t block);
 STUB_API void stub_sampled_add(struct mw_ring_control *control, uint64_t block);
+/* It goes: may it have been one? */
+STUB_API bool stub_sampled_take(struct mw_ring_control *control, uint64_t block);
 /* Is the call made by a function that was entered, and not noted, as its block was not sampled? */
 STUB_API bool stub_in_leaf(struct stub_visit *visit);
 
@@ -236,6 +238,9 @@ static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 
 /* record.c: blocks that were allocated in the window. */
 STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
+/* The same where its place is not taken by another. False: it is, or the block has none. */
+STUB_API bool stub_known_claim(struct mw_ring_control *control, uint64_t block);
+STUB_API bool stub_known_has(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
 STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);
 

@@ -84,24 +84,46 @@ STUB_RARE void stub_sample_no_more(struct mw_ring_control *control)
 		__atomic_store_n(&slot->countdown, INT64_MAX, __ATOMIC_RELAXED);
 }
 
-static uint8_t *count_at(uint64_t filter, uint64_t block)
+/*
+ * The sampled blocks that live are among those that are known, and counted in the filter, where most frees end. A block that
+ * finds its place among the known ones taken has its count in the filter at STICKS for ever: the free of any block there may
+ * be that of one which is not among them.
+ */
+
+static uint8_t *count_at(uint64_t block)
 {
-	return (uint8_t *)(uintptr_t)(filter + mw_ring_filter_place(block));
+	return (uint8_t *)(uintptr_t)(stub_context()->filter + mw_ring_filter_place(block));
 }
 
-bool stub_sampled(uint64_t block)
+/* Add, or where `less` take off, one; or make it STICKS. */
+static void count(uint64_t block, bool less, bool sticks)
 {
-	return __atomic_load_n(count_at(stub_context()->filter, block), __ATOMIC_RELAXED);
+	uint8_t *at = count_at(block), now = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+
+	do
+		next = sticks ? STICKS : (uint8_t)(less ? now - 1 : now + 1);
+	while (now != STICKS && !(less && now == 0) &&
+	       !__atomic_compare_exchange_n(at, &now, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+bool stub_sampled(struct mw_ring_control *control, uint64_t block)
+{
+	uint8_t now = __atomic_load_n(count_at(block), __ATOMIC_RELAXED);
+
+	return now && (now == STICKS || stub_known_has(control, block));
 }
 
 void stub_sampled_add(struct mw_ring_control *control, uint64_t block)
 {
-	uint8_t *count = count_at((uint64_t)(uintptr_t)control + control->filter, block);
-	uint8_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
+	count(block, false, !stub_known_claim(control, block));
+}
 
-	while (now != STICKS &&
-	       !__atomic_compare_exchange_n(count, &now, now + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		;
+bool stub_sampled_take(struct mw_ring_control *control, uint64_t block)
+{
+	if (!stub_known_take(control, block))
+		return __atomic_load_n(count_at(block), __ATOMIC_RELAXED) == STICKS;
+	count(block, true, false);
+	return true;
 }
 
 STUB_RARE bool stub_in_leaf(struct stub_visit *visit)

@@ -461,18 +461,6 @@ struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader 
 
 /* Sampled blocks (memwatch/ring.h). */
 
-/* A sampled block has gone. */
-static void filter_take(const struct jump_drain *drain, mw_addr addr)
-{
-	const struct jump_shared *shared = drain->shared;
-	uint8_t *count = shared->base + shared->geometry.filter + mw_ring_filter_place(addr);
-	uint8_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
-
-	while (now != 0 && now != UINT8_MAX &&
-	       !__atomic_compare_exchange_n(count, &now, now - 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		;
-}
-
 /* The interval that the block of an ALLOC or REALLOC_END was sampled with, off its size. False: it makes no sense. */
 static bool take_label(const struct jump_drain *drain, struct mw_event *event)
 {
@@ -498,8 +486,6 @@ static bool is_sampled(struct jump_drain *drain, struct jump_reader *reader, str
 		return take_label(drain, event);
 	case MW_EVENT_FREE:
 		*report = drain->sink.knows(drain->sink.context, event->addr);
-		if (*report)
-			filter_take(drain, event->addr);
 		return true;
 	case MW_EVENT_REALLOC_BEGIN:
 		*report = drain->sink.knows(drain->sink.context, event->addr);
@@ -512,8 +498,6 @@ static bool is_sampled(struct jump_drain *drain, struct jump_reader *reader, str
 	}
 	if (!good || !call_end(reader, event->type, &open))
 		return false;
-	if (event->type == MW_EVENT_REALLOC_END && !open.unreported)
-		filter_take(drain, open.addr);
 	/* Of the old block nothing is known: there is a new one at most. */
 	*report = !open.unreported || (event->type == MW_EVENT_REALLOC_END && event->interval && event->addr);
 	if (open.unreported)
