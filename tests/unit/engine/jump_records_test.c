@@ -68,6 +68,76 @@ static void test_heap(void **state)
 	assert_int_equal(jump_drain_stats(rig->drain)->broken_stacks, 0);
 }
 
+static uint64_t label(uint64_t number, uint64_t size)
+{
+	return number << MW_RING_SIZE_BITS | size;
+}
+
+/* Sampled blocks: what the sink does not know is not reported. */
+static void test_sampled(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_event event = EVENT(ALLOC, HEAP, 0x6000, 24, 0), nothing = NO_EVENT;
+
+	begin(rig);
+	jump_drain_sampling(rig->drain, 2);
+	event.interval = 2;
+	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, label(2, 24), event);
+	check(rig, MW_RING_FREE_BLOCK, 0, NONE, RIG_KNOWN, UINT64_MAX,
+	      EVENT(FREE, HEAP, RIG_KNOWN, MW_SIZE_UNKNOWN, MW_STACK_NONE));
+	check(rig, MW_RING_FREE_BLOCK, 0, NONE, 0x7000, UINT64_MAX, nothing);
+	/* Known, and a new one that is recorded, or not, or none. */
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, RIG_KNOWN, UINT64_MAX,
+	      EVENT(REALLOC_BEGIN, HEAP, RIG_KNOWN, MW_SIZE_UNKNOWN, MW_STACK_NONE));
+	event = EVENT(REALLOC_END, HEAP, 0x6000, 80, 0);
+	event.interval = 1;
+	check(rig, MW_RING_REALLOC_END, 0, 1, 0x6000, label(1, 80), event);
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, RIG_KNOWN, UINT64_MAX,
+	      EVENT(REALLOC_BEGIN, HEAP, RIG_KNOWN, MW_SIZE_UNKNOWN, MW_STACK_NONE));
+	event = EVENT(REALLOC_END, HEAP, 0x6000, 80, MW_STACK_NONE);
+	event.unsampled = true;
+	check(rig, MW_RING_REALLOC_END, 0, NONE, 0x6000, label(MW_RING_UNSAMPLED, 80), event);
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, RIG_KNOWN, UINT64_MAX,
+	      EVENT(REALLOC_BEGIN, HEAP, RIG_KNOWN, MW_SIZE_UNKNOWN, MW_STACK_NONE));
+	check(rig, MW_RING_REALLOC_END, 0, NONE, 0, label(MW_RING_UNSAMPLED, 0),
+	      EVENT(REALLOC_END, HEAP, 0, 0, MW_STACK_NONE));
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, RIG_KNOWN, UINT64_MAX,
+	      EVENT(REALLOC_BEGIN, HEAP, RIG_KNOWN, MW_SIZE_UNKNOWN, MW_STACK_NONE));
+	check(rig, MW_RING_REALLOC_FAIL, 0, NONE, RIG_KNOWN, 0, EVENT(REALLOC_FAIL, HEAP, RIG_KNOWN, 0, MW_STACK_NONE));
+	/* Not known: a new one at most. */
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
+	event = EVENT(ALLOC, HEAP, 0x6000, 80, 0);
+	event.interval = 1;
+	check(rig, MW_RING_REALLOC_END, 0, 1, 0x6000, label(1, 80), event);
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
+	check(rig, MW_RING_REALLOC_END, 0, NONE, 0x7000, label(MW_RING_UNSAMPLED, 80), nothing);
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
+	check(rig, MW_RING_REALLOC_END, 0, NONE, 0, label(1, 0), nothing);
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
+	check(rig, MW_RING_REALLOC_FAIL, 0, NONE, 0x7000, 0, nothing);
+	assert_int_equal(bad(rig), 0);
+	/* What never ended is told to have failed where it was told to have begun. */
+	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
+	assert_null(jump_drain_finish(rig->drain));
+	assert_int_equal(rig->events[rig->event_count - 1].type, MW_EVENT_ALLOC);
+}
+
+/* Labels that no interval has. */
+static void test_sampled_nonsense(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_event nothing = NO_EVENT;
+
+	begin(rig);
+	jump_drain_sampling(rig->drain, 2);
+	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, 24, nothing);
+	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, label(3, 24), nothing);
+	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, label(MW_RING_UNSAMPLED, 24), nothing);
+	check(rig, MW_RING_REALLOC_END, 0, 1, 0x6000, label(1, 24), nothing);
+	check(rig, MW_RING_REALLOC_FAIL, 0, 1, 0x6000, 0, nothing);
+	assert_int_equal(bad(rig), 5);
+}
+
 static void test_vm(void **state)
 {
 	struct rig *rig = *state;
@@ -415,6 +485,8 @@ UNIT_GROUP(jump_records)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_heap, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_sampled, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_sampled_nonsense, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_vm, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_break, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, rig_setup, rig_teardown),

@@ -58,8 +58,8 @@ static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *n
 
 static bool knows(void *context, mw_addr addr)
 {
-	(void)context, (void)addr;
-	return false;
+	(void)context;
+	return addr == RIG_KNOWN;
 }
 
 static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
@@ -280,4 +280,6 @@ void rig_expect(const struct rig *rig, size_t at, struct mw_event event)
 	assert_int_equal(told->size, event.size);
 	assert_int_equal(told->stack, event.stack);
 	assert_int_equal(told->thread, event.thread);
+	assert_int_equal(told->interval, event.interval);
+	assert_int_equal(told->unsampled, event.unsampled);
 }

@@ -14,8 +14,9 @@
 #define RIG_RINGS 16u
 #define RIG_UNITS 64u
 #define RIG_DEPTH 16u
-#define RIG_TID   100u /* of ring 0's thread; the next one's is one more */
-#define RIG_PID   5000 /* what memwatch calls thread 0 */
+#define RIG_KNOWN 0x4000u /* a block that the sink says it knows */
+#define RIG_TID   100u    /* of ring 0's thread; the next one's is one more */
+#define RIG_PID   5000    /* what memwatch calls thread 0 */
 
 struct rig_stack {
 	struct mw_raw_frame frames[RIG_DEPTH];

@@ -41,6 +41,9 @@ struct image *image_create(struct shared *shared)
 	image->context->cookie = UINT64_C(0x1234567890abcdef);
 	image->context->tid_offset = 0x2d0; /* glibc's since 2.4 */
 	image->context->rdfsbase = 0;
+	image->context->slots = image->context->shared + shared->control->slots;
+	image->context->filter = image->context->shared + shared->control->filter;
+	image->context->slot_mask = shared->control->slot_count - 1;
 	image->context->hook_count = MW_STUB_MAX_HOOKS;
 	return image;
 }
@@ -64,12 +67,12 @@ void image_destroy(struct image *image)
  *	jmp  *0(%rip)
  *	.quad entry
  */
-void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde)
+void *image_trampoline_to(struct image *image, uint32_t number, const struct mw_stub_hook *hook, uint32_t where)
 {
 	static const uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0xb8, 0xc7, 0x04, 0x24, 0,
 				       0,    0,    0,    0xff, 0x25, 0,    0,    0,    0};
 	uint8_t *trampoline = image->trampolines + number * TRAMPOLINE_SIZE;
-	uint64_t entry = image_start(image) + (find_fde ? mw_stub_header()->find_fde : mw_stub_header()->enter);
+	uint64_t entry = image_start(image) + where;
 
 	if ((number + 1) * TRAMPOLINE_SIZE > TRAMPOLINES_SIZE)
 		abort();
@@ -78,6 +81,12 @@ void *image_trampoline(struct image *image, uint32_t number, const struct mw_stu
 	memcpy(trampoline + sizeof(code), &entry, 8);
 	image->context->hooks[number] = *hook;
 	return trampoline;
+}
+
+void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde)
+{
+	return image_trampoline_to(image, number, hook,
+				   find_fde ? mw_stub_header()->find_fde : mw_stub_header()->enter);
 }
 
 void image_guard(struct image *image, uint32_t value)

@@ -20,6 +20,8 @@ void image_use_rdfsbase(struct image *image);
 void image_destroy(struct image *image);
 /* A trampoline for hook `number`: what a hooked function's callers call. `find_fde`: by that entry. */
 void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde);
+/* … by an entry of the header's. */
+void *image_trampoline_to(struct image *image, uint32_t number, const struct mw_stub_hook *hook, uint32_t entry);
 void image_guard(struct image *image, uint32_t value);
 uint32_t image_guard_now(const struct image *image);
 uint64_t image_start(const struct image *image);

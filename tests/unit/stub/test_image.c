@@ -101,15 +101,17 @@ static void *trampoline(uint32_t number, uint8_t role, uint8_t pointer, uint8_t 
 }
 
 /* A call with all registers at random: the function finds them, and the caller what the function left. */
-static void through(void *function, const uint64_t *first_argument)
+static void through(void *function, const uint64_t *arguments)
 {
 	for (int i = 0; i < 500; i++) {
 		struct mw_ring_slot *slot = own_slot();
 
 		random_regs(&regs_in);
 		random_regs(&regs_given);
-		if (first_argument)
-			regs_in.gpr[5] = *first_argument;
+		if (arguments) {
+			regs_in.gpr[5] = arguments[0];
+			regs_in.gpr[4] = arguments[1];
+		}
 		regs_call(function);
 		for (unsigned j = 0; j < 16; j++) {
 			static const uint8_t kept[16] = {[3] = 1, [6] = 1, [12] = 1, [13] = 1, [14] = 1, [15] = 1};
@@ -133,7 +135,7 @@ static void through(void *function, const uint64_t *first_argument)
 
 static void test_registers(void **state)
 {
-	const uint64_t nothing = 0;
+	const uint64_t nothing[2] = {0};
 	void *function = trampoline(0, 0 /* malloc */, NO, 0, (uint64_t)(uintptr_t)regs_target);
 
 	(void)state;
@@ -147,7 +149,7 @@ static void test_registers(void **state)
 	through(function, NULL);
 	/* What passes the recorder by, and what is a child's. */
 	image_guard(image, 1);
-	through(trampoline(1, 4 /* free */, 0, NO, (uint64_t)(uintptr_t)regs_target), &nothing);
+	through(trampoline(1, 4 /* free */, 0, NO, (uint64_t)(uintptr_t)regs_target), nothing);
 	image_guard(image, 0);
 	shared.control->recording = 1;
 	through(function, NULL);
@@ -157,6 +159,119 @@ static void test_registers(void **state)
 	const struct mw_stub_hook unwinder = {.original = (uint64_t)(uintptr_t)regs_target, .role = MW_STUB_UNWINDER};
 
 	through(image_trampoline(image, 2, &unwinder, 1), NULL);
+}
+
+/* While blocks are sampled: by the short ways, which leave no trace where the countdown has not come to its end. */
+static void test_short_ways(void **state)
+{
+	const struct mw_stub_header *header = mw_stub_header();
+	const struct {
+		uint32_t entry;
+		uint8_t role, pointer, count, argument;
+		int64_t each;
+	} ways[] = {
+		{header->enter_size0, 0, NO, NO, 0, 1000},
+		{header->enter_size1, 0, NO, NO, 1, 24},
+		{header->enter_product, 1, NO, 0, 1, 24000},
+		{header->enter_free, 4, 0, NO, NO, 0},
+	};
+	const uint64_t arguments[2] = {1000, 24}, zero[2] = {0}, huge[2] = {UINT64_MAX, UINT64_MAX};
+
+	(void)state;
+	image_use_rdfsbase(image);
+	shared.control->sampling = mw_ring_sampling(4096, 3);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct mw_stub_hook hook = {.original = (uint64_t)(uintptr_t)regs_target,
+						  .role = ways[i].role,
+						  .flags = MW_STUB_IS_HEAP,
+						  .pointer = ways[i].pointer,
+						  .count = ways[i].count,
+						  .argument = ways[i].argument};
+		void *function = image_trampoline_to(image, i, &hook, ways[i].entry);
+		struct mw_ring_slot *slot = own_slot();
+		uint64_t entries;
+
+		/* As at `enter`, where the guard says so. */
+		image_guard(image, 1);
+		through(function, arguments);
+		image_guard(image, 2);
+		through(function, NULL);
+		image_guard(image, MW_STUB_GUARD_SAMPLING);
+		slot->sampling = shared.control->sampling;
+		slot->countdown = INT64_C(1) << 40;
+		entries = slot->entries;
+		through(function, arguments);
+		assert_int_equal((INT64_C(1) << 40) - slot->countdown, 500 * ways[i].each);
+		through(function, zero);
+		assert_int_equal((INT64_C(1) << 40) - slot->countdown, 500 * (ways[i].each + (ways[i].each != 0)));
+		assert_int_equal(slot->entries, entries);
+		/* The long way: where there is another call around, the size is none, or the countdown comes to its end. */
+		through(function, huge);
+		assert_int_equal(slot->entries != entries, i < 3);
+		entries = slot->entries;
+		for (int j = 0; j < 8; j++) {
+			slot->countdown = 10;
+			through(function, arguments);
+		}
+		assert_int_equal(slot->entries != entries, i < 3);
+		assert_int_equal(slot->top, 0);
+	}
+	assert_int_equal(own_slot()->lost_stacks, 0);
+}
+
+static struct mw_ring_slot *sampled_pair(void *function, uint64_t size, int64_t countdown)
+{
+	struct mw_ring_slot *slot = own_slot();
+
+	slot->countdown = countdown;
+	slot->drained = slot->reserved;
+	((void *(*)(uint64_t))(uintptr_t)function)(size);
+	return slot;
+}
+
+static void *give_block(void)
+{
+	return shared.control;
+}
+
+/* The block that the countdown does not suffice for is recorded, with its label, and so is its free, once. */
+static void test_short_way_to_the_end(void **state)
+{
+	struct mw_stub_hook hook = {
+		.original = (uint64_t)(uintptr_t)give_block, .flags = MW_STUB_IS_HEAP, .pointer = NO, .count = NO};
+	void *allocate = image_trampoline_to(image, 0, &hook, mw_stub_header()->enter_size0), *release;
+	struct mw_ring_slot *slot;
+	struct shared_record record;
+	uint64_t reserved;
+
+	(void)state;
+	hook.role = 4;
+	hook.pointer = 0;
+	release = image_trampoline_to(image, 1, &hook, mw_stub_header()->enter_free);
+	image_use_rdfsbase(image);
+	shared.control->sampling = mw_ring_sampling(4096, 3);
+	image_guard(image, MW_STUB_GUARD_SAMPLING);
+	/* The first that a thread allocates only draws its countdown, which a block of all sizes is more than. */
+	slot = sampled_pair(allocate, 0, 0);
+	slot->drained = slot->reserved;
+	reserved = slot->reserved;
+	slot = sampled_pair(allocate, 100, 100);
+	assert_int_equal(slot->countdown, 0);
+	assert_int_equal(slot->reserved, reserved);
+	((void (*)(void *))(uintptr_t)release)(shared.control);
+	assert_int_equal(slot->reserved, reserved);
+	slot = sampled_pair(allocate, 101, 100);
+	((void (*)(void *))(uintptr_t)release)(shared.control);
+	((void (*)(void *))(uintptr_t)release)(shared.control);
+	do
+		assert_true(shared_next(&shared, slot, &record));
+	while (record.type == MW_RING_STACK || record.type == MW_RING_THREAD);
+	assert_int_equal(record.type, MW_RING_ALLOC);
+	assert_int_equal(record.size, UINT64_C(3) << MW_RING_SIZE_BITS | 101);
+	assert_int_equal(record.addr, (uint64_t)(uintptr_t)shared.control);
+	assert_true(shared_next(&shared, slot, &record));
+	assert_int_equal(record.type, MW_RING_FREE_BLOCK);
+	assert_false(shared_next(&shared, slot, &record));
 }
 
 static void test_header(void **state)
@@ -170,6 +285,8 @@ static void test_header(void **state)
 	assert_true(header->context + sizeof(struct mw_stub_context) <= header->size);
 	assert_true(header->enter < header->entered && header->entered < header->returned);
 	assert_true(header->returned < header->left && header->left < header->entries_end);
+	assert_true(header->left < header->enter_size0 && header->enter_size0 < header->enter_free);
+	assert_true(header->enter_free < header->find_fde);
 	assert_true(header->find_fde < header->entries_end && header->entries_end < header->code_end);
 	assert_int_equal(header->context % 64, 0);
 	memcpy(table, mw_stub_image + header->table, sizeof(table));
@@ -310,7 +427,8 @@ UNIT_GROUP(image)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_header), T(test_registers), T(test_find_fde), T(test_fork), T(test_signals),
+		T(test_header),   T(test_registers), T(test_short_ways), T(test_short_way_to_the_end),
+		T(test_find_fde), T(test_fork),      T(test_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
