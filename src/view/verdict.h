@@ -117,7 +117,9 @@ struct mw_verdict_input {
 	struct mw_amount settled_later;
 	const struct mw_histogram *lifetimes; /* of freed blocks */
 	struct mw_verdict_sizes sizes;
-	double samples; /* units that are as sure as an exact count of them; 0: blocks are not sampled */
+	/* So many blocks of as many bytes are sampled on average, by the largest interval of the window; 0: they are not
+	 * sampled. */
+	double samples;
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
 	bool older_unknown; /* which blocks from before the window were freed */
