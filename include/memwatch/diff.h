@@ -47,10 +47,18 @@ struct mw_diff_snapshot {
 	double at;                   /* seconds since then, which is also how long blocks could be left behind */
 	bool launched;               /* the window began with the process */
 	const char *build_id; /* of `exe`, in hexadecimal digits; NULL: not known. Not for mw_diff_create() to take */
+	/* The largest interval that heap blocks were sampled with; 0: they were not. Not for mw_diff_create() to take. */
+	uint64_t sampled;
 	bool tracked[MW_KIND_COUNT]; /* kinds that were recorded */
 	bool cut;                    /* the recording breaks off */
 	uint64_t lost_events, lost_stacks;
 	size_t not_hooked; /* entry points whose calls were not seen */
+};
+
+/* How far off amounts of both sides may be that are estimates, and the change between them; zeros where they are exact. */
+struct mw_diff_spread {
+	struct mw_spread held[MW_DIFF_SIDES], change;
+	uint64_t only[MW_DIFF_SIDES]; /* recorded blocks that stand for what only that side holds */
 };
 
 struct mw_diff_stack {
@@ -63,17 +71,24 @@ struct mw_diff_stack {
 	struct mw_report_frame *frames; /* from the newer snapshot where they are known, else from the older */
 	size_t frame_count;
 	struct mw_amount held[MW_DIFF_SIDES];
+	struct mw_diff_spread spread;
 	enum mw_diff_change change;
+	/* Sampling alone makes such a change of bytes likely: no more than two standard errors. What was only allocated between
+	 * two moments of one window, or only freed, did change. */
+	bool noise;
 };
 
 struct mw_diff {
 	enum mw_diff_basis basis;
+	bool one_reading; /* two moments of one recording */
 	enum mw_diff_program program;
 	struct mw_diff_snapshot snapshots[MW_DIFF_SIDES];
 	/* Was this kind recorded on both sides, and asked for? Nothing is said of others. */
 	bool compared[MW_KIND_COUNT];
 	struct mw_amount totals[MW_KIND_COUNT][MW_DIFF_SIDES]; /* of all stacks of the kind */
-	enum mw_diff_change change;                            /* … of all that was compared */
+	struct mw_diff_spread spreads[MW_KIND_COUNT];
+	enum mw_diff_change change; /* … of all that was compared */
+	bool noise;
 	/* All that one side or both hold: the largest growth of bytes first, then of count, then by id. Where rates are
 	 * compared: those that have become faster first, by how much; then the same ones, the fastest first; then the
 	 * slower ones. */
@@ -86,6 +101,12 @@ struct mw_diff {
 };
 
 void mw_diff_destroy(struct mw_diff *diff);
+
+/* Are heap blocks sampled on either side? */
+static inline bool mw_diff_is_sampled(const struct mw_diff *diff, enum mw_kind kind)
+{
+	return kind == MW_KIND_HEAP && (diff->snapshots[MW_DIFF_OLD].sampled || diff->snapshots[MW_DIFF_NEW].sampled);
+}
 
 /* How many of an amount are left behind in an hour; at least 0 s have passed. */
 static inline uint64_t mw_diff_hourly(uint64_t amount, double seconds)

@@ -307,6 +307,8 @@ static struct mw_error *compare(struct session *session, size_t process)
 			      &inputs[side].snapshot);
 		inputs[side].summary = &summaries[side];
 		inputs[side].held = held->amounts;
+		inputs[side].spreads = held->spreads;
+		inputs[side].stays = session->options->single ? held->stays : NULL;
 		inputs[side].held_count = held->count;
 	}
 	return add_diff(session, inputs);

@@ -185,7 +185,7 @@ json_t *mw_json_amount(struct mw_amount amount)
 	return MW_OBJECT(MW_OF(&amount, count), MW_OF(&amount, bytes));
 }
 
-static json_t *error_value(struct mw_spread spread)
+json_t *mw_json_error(struct mw_spread spread)
 {
 	return MW_OBJECT(MW_KEY("count", sqrt(spread.count)), MW_KEY("bytes", sqrt(spread.bytes)));
 }
@@ -195,7 +195,7 @@ json_t *mw_json_estimate(bool sampled, struct mw_amount amount, struct mw_spread
 	json_t *value = mw_json_amount(amount);
 
 	if (sampled)
-		mw_json_set(&value, "error", error_value(spread));
+		mw_json_set(&value, "error", mw_json_error(spread));
 	return value;
 }
 
@@ -204,7 +204,7 @@ static json_t *peak_value(bool sampled, const struct mw_report_peak *peak, const
 	json_t *value = MW_OBJECT(MW_OF(peak, bytes), MW_OF(peak, count), MW_OF(peak, at));
 
 	if (sampled)
-		mw_json_set(&value, "error", error_value(spreads->peak));
+		mw_json_set(&value, "error", mw_json_error(spreads->peak));
 	return value;
 }
 

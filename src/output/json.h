@@ -14,6 +14,7 @@ json_t *mw_json_number(uint64_t number);
 json_t *mw_json_amount(struct mw_amount amount);
 /* An amount that is estimated where `sampled` is true, with its standard error; else as above. */
 json_t *mw_json_estimate(bool sampled, struct mw_amount amount, struct mw_spread spread);
+json_t *mw_json_error(struct mw_spread spread);
 /* RFC 3339 in UTC with microseconds; null for 0 and less. */
 json_t *mw_json_date(int64_t realtime_ns);
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count);

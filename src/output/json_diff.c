@@ -11,9 +11,10 @@
  *   change     "more", "less", "same": of all; rates are "same" where they are about the same (within a quarter, or by chance)
  *   totals     {heap: D|null, vm: D|null, "vm-internal": D|null}   D = {old, new, delta}: {count, bytes} each;
  *              null: not compared
+ *              where blocks are sampled, old, new and delta are estimates with an "error" (standard error: {count, bytes})
  *   rebuilt    [path]: modules whose builds differ, so that stacks through them don't match
  *   stacks     [{id, kind, api, truncated, frames[], old, new, delta, change, rates, growth}]: all, so that their sums
- *              equal the totals
+ *              equal the totals. Where blocks are sampled also "noise": the change is no more than two standard errors
  *   rates      of basis "rates", else null: {old, new, delta} of
  *              {count_per_second, bytes_per_second, count_per_hour, bytes_per_hour}; also in each of the totals
  *   growth     of basis "outstanding" at two moments of one window, else null: the same four, of the delta in between
@@ -47,7 +48,8 @@ static void put_member(struct writer *writer, const char *key, json_t *value)
 
 static json_t *snapshot_value(const struct mw_diff_snapshot *snapshot)
 {
-	bool complete = !snapshot->cut && !snapshot->lost_events && !snapshot->lost_stacks && !snapshot->not_hooked;
+	bool complete = !snapshot->sampled && !snapshot->cut && !snapshot->lost_events && !snapshot->lost_stacks &&
+			!snapshot->not_hooked;
 
 	return MW_OBJECT(
 		MW_OF(snapshot, file), MW_OF(snapshot, pid), MW_OF(snapshot, comm), MW_OF(snapshot, exe),
@@ -55,7 +57,8 @@ static json_t *snapshot_value(const struct mw_diff_snapshot *snapshot)
 		MW_KEY("started", mw_json_date(snapshot->started_realtime_ns)), MW_OF(snapshot, at),
 		MW_OF(snapshot, moment), MW_KEY("complete", complete), MW_OF(snapshot, cut),
 		MW_KEY("lost", MW_OBJECT(MW_KEY("events", snapshot->lost_events),
-					 MW_KEY("stacks", snapshot->lost_stacks), MW_OF(snapshot, not_hooked))));
+					 MW_KEY("stacks", snapshot->lost_stacks), MW_OF(snapshot, not_hooked))),
+		MW_KEY("sampling", snapshot->sampled ? MW_OBJECT(MW_KEY("interval", snapshot->sampled)) : json_null()));
 }
 
 /* null where the difference is no number of 64 bits with a sign. */
@@ -68,10 +71,20 @@ static json_t *change_value(uint64_t from, uint64_t to)
 	return json_integer(to < from ? -(json_int_t)by : (json_int_t)by);
 }
 
-static json_t *delta_value(const struct mw_amount held[MW_DIFF_SIDES])
+static json_t *delta_value(const struct mw_amount held[MW_DIFF_SIDES], const struct mw_diff_spread *spread)
 {
-	return MW_OBJECT(MW_KEY("count", change_value(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count)),
-			 MW_KEY("bytes", change_value(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes)));
+	json_t *value = MW_OBJECT(MW_KEY("count", change_value(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count)),
+				  MW_KEY("bytes", change_value(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes)));
+
+	if (spread)
+		mw_json_set(&value, "error", mw_json_error(spread->change));
+	return value;
+}
+
+static json_t *side_value(const struct mw_amount held[MW_DIFF_SIDES], const struct mw_diff_spread *spread,
+			  enum mw_diff_side side)
+{
+	return mw_json_estimate(spread != NULL, held[side], spread ? spread->held[side] : (struct mw_spread){0});
 }
 
 static json_t *rate_value(double count, double bytes)
@@ -109,10 +122,11 @@ static json_t *growth_value(const struct mw_diff *diff, const struct mw_amount h
 			  ((double)held[MW_DIFF_NEW].bytes - (double)held[MW_DIFF_OLD].bytes) / seconds);
 }
 
-/* Members of an amount that is compared. */
-#define HELD(diff, held)                                                                                               \
-	MW_KEY("old", (held)[MW_DIFF_OLD]), MW_KEY("new", (held)[MW_DIFF_NEW]), MW_KEY("delta", delta_value(held)),    \
-		MW_KEY("rates", rates_value(diff, held)), MW_KEY("growth", growth_value(diff, held))
+/* Members of an amount that is compared; `spread` is NULL where it is exact. */
+#define HELD(diff, held, spread)                                                                                       \
+	MW_KEY("old", side_value(held, spread, MW_DIFF_OLD)), MW_KEY("new", side_value(held, spread, MW_DIFF_NEW)),    \
+		MW_KEY("delta", delta_value(held, spread)), MW_KEY("rates", rates_value(diff, held)),                  \
+		MW_KEY("growth", growth_value(diff, held))
 
 /* A kind that was not compared is null: zeros would claim that nothing was outstanding. */
 static json_t *totals_value(const struct mw_diff *diff)
@@ -120,7 +134,9 @@ static json_t *totals_value(const struct mw_diff *diff)
 	json_t *object = json_object();
 
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
-		json_t *value = diff->compared[i] ? MW_OBJECT(HELD(diff, diff->totals[i])) : json_null();
+		const struct mw_diff_spread *spread =
+			mw_diff_is_sampled(diff, (enum mw_kind)i) ? &diff->spreads[i] : NULL;
+		json_t *value = diff->compared[i] ? MW_OBJECT(HELD(diff, diff->totals[i], spread)) : json_null();
 
 		mw_json_set(&object, mw_kind_name((enum mw_kind)i), value);
 	}
@@ -137,11 +153,17 @@ static const char *const programs[] = {
 
 static json_t *stack_value(const struct mw_diff *diff, const struct mw_diff_stack *stack)
 {
-	return MW_OBJECT(MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
-			 MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)),
-			 MW_KEY("end", mw_stack_end_name(stack->end)),
-			 MW_KEY("frames", mw_json_frames(stack->frames, stack->frame_count)),
-			 MW_KEY("change", changes[stack->change]), HELD(diff, stack->held));
+	const struct mw_diff_spread *spread = mw_diff_is_sampled(diff, stack->kind) ? &stack->spread : NULL;
+	json_t *value;
+
+	value = MW_OBJECT(MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
+			  MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)),
+			  MW_KEY("end", mw_stack_end_name(stack->end)),
+			  MW_KEY("frames", mw_json_frames(stack->frames, stack->frame_count)),
+			  MW_KEY("change", changes[stack->change]), HELD(diff, stack->held, spread));
+	if (spread)
+		mw_json_set(&value, "noise", MW_VALUE(stack->noise));
+	return value;
 }
 
 static void put_diff(struct writer *writer, const struct mw_diff *diff)

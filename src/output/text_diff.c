@@ -10,6 +10,7 @@
 #include <memwatch/diff.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -86,6 +87,9 @@ static void put_snapshot(struct writer *writer, enum mw_diff_side side)
 	add_date(line, snapshot->started_realtime_ns);
 	MW_TEXT_ROW(&writer->text, ": %" PRIu64 " bytes in %" PRIu64 " blocks %s", total.bytes, total.count,
 		    is_hourly(writer->diff) ? "allocated in it and not freed" : "outstanding");
+	if (snapshot->sampled)
+		MW_TEXT_ROW(&writer->text, "//      Sampled, one heap block in %s on average: amounts are estimates",
+			    mw_show_size(snapshot->sampled).text);
 	if (snapshot->cut)
 		MW_TEXT_ROW(&writer->text, "//      The recording is not complete: compared as far as it goes");
 	if (snapshot->not_hooked)
@@ -254,6 +258,17 @@ static void put_rates(struct writer *writer, const struct mw_diff_stack *stack)
 	fputc('\n', writer->stream);
 }
 
+/* How far off the change may be, for people. */
+static void put_error(struct writer *writer, const struct mw_diff_stack *stack)
+{
+	double error = sqrt(stack->spread.change.bytes);
+
+	if (is_hourly(writer->diff) || !mw_diff_is_sampled(writer->diff, stack->kind))
+		return;
+	fprintf(writer->stream, "// estimated: the change is right to ± %.0f bytes (standard error)%s\n\n", error,
+		stack->noise ? ": it is within noise" : "");
+}
+
 static void put_stack(struct writer *writer, const struct mw_diff_stack *stack)
 {
 	const struct mw_amount shown[] = {shown_of(writer->diff, stack->held[MW_DIFF_OLD], MW_DIFF_OLD),
@@ -270,6 +285,7 @@ static void put_stack(struct writer *writer, const struct mw_diff_stack *stack)
 		old->count, stack->id);
 	if (is_hourly(writer->diff))
 		put_rates(writer, stack);
+	put_error(writer, stack);
 	put_frames(writer, stack);
 }
 
@@ -330,6 +346,9 @@ static void put_total(struct writer *writer)
 	else
 		fprintf(writer->stream, "Total %s == %" PRIu64 "%s\n", change.sign == '-' ? "decrease" : "increase",
 			change.by, is_hourly(diff) ? " an hour" : "");
+	if (!is_hourly(diff) && mw_diff_is_sampled(diff, MW_KIND_HEAP))
+		fprintf(writer->stream, "// estimated: right to ± %.0f bytes (standard error)%s\n",
+			sqrt(diff->spreads[MW_KIND_HEAP].change.bytes), diff->noise ? ": it is within noise" : "");
 }
 
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,

@@ -3,6 +3,7 @@
 #include "output/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,17 +136,21 @@ static size_t count_of(const struct mw_report *report, enum mw_growth_verdict le
 	return count;
 }
 
-/* Where few blocks were sampled, between what and what it is, as an error on either side would mislead; else that. */
+/* Its standard error; where few blocks were sampled, or may be missing, between what and what it is, as that would mislead. */
 static void add_limits(struct mw_line *line, const struct mw_report_suspect *suspect)
 {
-	uint64_t sampled = suspect->spreads.impacting.blocks;
+	const struct mw_spread *spread = &suspect->spreads.impacting;
+	double error = sqrt(spread->bytes);
+	bool few = spread->blocks &&
+		   (spread->blocks < FEW_SAMPLED || suspect->high > (double)suspect->bytes + 4 * error) &&
+		   error > 0.01 * (double)suspect->bytes;
 
-	mw_text_error(line, sampled >= FEW_SAMPLED, suspect->spreads.impacting.bytes);
-	if (!sampled || sampled >= FEW_SAMPLED)
+	mw_text_error(line, spread->blocks && !few, spread->bytes);
+	if (!few)
 		return;
 	mw_line_printf(line, " (%s to", mw_show_size((uint64_t)suspect->low).text);
 	mw_line_printf(line, " %s, as %" PRIu64 " block%s sampled)", mw_show_size((uint64_t)suspect->high).text,
-		       sampled, sampled == 1 ? " was" : "s were");
+		       spread->blocks, spread->blocks == 1 ? " was" : "s were");
 }
 
 static void put_answer(struct mw_text *text, const struct mw_report_suspect *suspect)

@@ -61,13 +61,21 @@ static struct mw_limits limits_of(double counted)
 struct mw_limits mw_sampling_limits(double estimate, double variance, double unseen)
 {
 	struct mw_limits limits;
-	double each;
+	double each, more;
 
 	if (variance <= 0 || estimate <= 0)
 		return (struct mw_limits){estimate, estimate > 0 ? estimate : few[0].high * unseen};
 	each = variance / estimate;
 	limits = limits_of(estimate / each);
-	return (struct mw_limits){limits.low * each, limits.high * each};
+	limits = (struct mw_limits){limits.low * each, limits.high * each};
+	if (unseen <= each)
+		return limits;
+	/* With a chance of a half one more would have been recorded, of those that stand for most. */
+	more = (unseen - each) / 2;
+	variance += (unseen * unseen - each * each) / 2;
+	each = variance / (estimate + more);
+	limits.high = limits_of((estimate + more) / each).high * each;
+	return limits;
 }
 
 /* --- what there is once an interval is known ----------------------------------------------------------------------- */
@@ -201,6 +209,15 @@ struct mw_error *mw_sampling_set_interval(struct mw_track *track, mw_addr addr, 
 	if (track->sampling)
 		(void)mw_map_remove(&track->sampling->of, addr);
 	return NULL;
+}
+
+uint64_t mw_sampling_largest(const struct mw_sampling *sampling)
+{
+	uint64_t largest = 0;
+
+	for (uint32_t i = 0; i < sampling->interval_count; i++)
+		largest = sampling->intervals[i].bytes > largest ? sampling->intervals[i].bytes : largest;
+	return largest;
 }
 
 struct mw_spreads mw_sampling_of_stack(const struct mw_track *track, uint32_t stack)

@@ -43,8 +43,9 @@ static inline struct mw_spread mw_weight_spread(struct mw_weight weight, uint64_
  * Between what and what the truth is in 95 of 100 cases, where `estimate` has that variance. A normal distribution says too
  * little where few blocks were recorded: sums of them are skewed, and none recorded would leave no doubt at all. So the
  * estimate is taken as a multiple of a Poisson count of the same relative variance, estimate^2 / variance, whose mid-P
- * limits these are (Fay and Feuer 1997, Fay and Kim 2017). `unseen`: what one recorded block would have stood for, where
- * none is.
+ * limits these are (Fay and Feuer 1997, Fay and Kim 2017). `unseen`: what a recorded block would have stood for, at most,
+ * where none is: the interval, in bytes. Where the interval changed it may be that none of those was recorded that stand for
+ * most: then it is the largest, and not 0 where blocks were recorded.
  */
 struct mw_limits {
 	double low, high;
@@ -84,6 +85,9 @@ struct mw_weight mw_sampling_weight(const struct mw_track *track, const struct m
 struct mw_error *mw_sampling_set_interval(struct mw_track *track, mw_addr addr, uint16_t interval) MW_MUST_CHECK;
 /* The block went, after the window. */
 void mw_sampling_settled(struct mw_track *track, const struct mw_block *block, struct mw_weight weight);
+
+/* The largest interval. */
+uint64_t mw_sampling_largest(const struct mw_sampling *sampling);
 
 /* Spreads of a stack, a thread, or all; zeros where there are none. */
 struct mw_spreads mw_sampling_of_stack(const struct mw_track *track, uint32_t stack);

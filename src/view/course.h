@@ -19,6 +19,8 @@
 #define ONE_OFF_QUIET  0.6        /* of the window */
 #define QUIET          (1.0 / 4)  /* of the window */
 #define LEAST_SAMPLES  5.0        /* where blocks are sampled */
+#define MANY_SAMPLES   200.0      /* by which a level can be judged as where all blocks are recorded */
+#define LEAST_SAMPLED  0.6        /* of births that could settle, where there are not so many */
 #define CHANCE         0.02       /* that births at random leave so long a pause */
 #define LONG_LIVED     (1.0 / 8)  /* of the window */
 #define WAVES          0.6        /* of the bytes that go: they go together */

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
+#include "track/sampling.h"
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/summary.h"
@@ -154,13 +155,15 @@ struct rate {
 	double value, variance;
 };
 
-static struct rate rate_of(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES],
-			   enum mw_diff_side side)
+static struct rate rate_of(const struct mw_diff *diff, const struct mw_diff_stack *stack, enum mw_diff_side side)
 {
+	const struct mw_amount *held = stack->held;
+	const struct mw_spread *spread = &stack->spread.held[side];
 	bool empty = !held[MW_DIFF_OLD].bytes && !held[MW_DIFF_NEW].bytes; /* blocks of malloc(0) */
 	double value = (double)(empty ? held[side].count : held[side].bytes) / diff->snapshots[side].at;
 
-	return (struct rate){value, held[side].count ? square(value) / (double)held[side].count : 0};
+	return (struct rate){value, (held[side].count ? square(value) / (double)held[side].count : 0) +
+					    (empty ? spread->count : spread->bytes) / square(diff->snapshots[side].at)};
 }
 
 static enum mw_diff_change compare_rates(struct rate old, struct rate new)
@@ -190,10 +193,28 @@ static enum mw_diff_change compare_amounts(const struct mw_amount held[MW_DIFF_S
 	return change ? change : compare_numbers(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count);
 }
 
+static bool is_noise(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES],
+		     const struct mw_diff_spread *spread)
+{
+	double by = (double)held[MW_DIFF_NEW].bytes - (double)held[MW_DIFF_OLD].bytes, variance = spread->change.bytes;
+	uint64_t old = spread->only[MW_DIFF_OLD], new = spread->only[MW_DIFF_NEW];
+
+	if (diff->basis != MW_DIFF_OUTSTANDING || variance <= 0)
+		return false;
+	/* Of what one side seems to have nothing there may be one block that was not sampled. */
+	if (!old || !new) {
+		if (diff->one_reading)
+			return false;
+		variance += variance / (double)(old + new);
+	}
+	return square(by) <= 4 * variance;
+}
+
 /* Fill what has become of each stack, and of all. */
 static void judge(struct mw_diff *diff)
 {
 	struct mw_amount totals[MW_DIFF_SIDES] = {{0}};
+	struct mw_diff_spread sum = {.change = {0}};
 	struct rate sums[MW_DIFF_SIDES] = {{0}};
 
 	for (size_t i = 0; i < diff->stack_count; i++) {
@@ -204,15 +225,20 @@ static void judge(struct mw_diff *diff)
 			mw_amount_add(&totals[side], stack->held[side]);
 			if (diff->basis != MW_DIFF_RATES)
 				continue;
-			rates[side] = rate_of(diff, stack->held, (enum mw_diff_side)side);
+			rates[side] = rate_of(diff, stack, (enum mw_diff_side)side);
 			sums[side].value += rates[side].value;
 			sums[side].variance += rates[side].variance;
 		}
+		mw_spread_add(&sum.change, stack->spread.change);
+		sum.only[MW_DIFF_OLD] += stack->spread.only[MW_DIFF_OLD];
+		sum.only[MW_DIFF_NEW] += stack->spread.only[MW_DIFF_NEW];
+		stack->noise = is_noise(diff, stack->held, &stack->spread);
 		stack->change = diff->basis == MW_DIFF_RATES ? compare_rates(rates[MW_DIFF_OLD], rates[MW_DIFF_NEW])
 							     : compare_amounts(stack->held);
 	}
 	diff->change = diff->basis == MW_DIFF_RATES ? compare_rates(sums[MW_DIFF_OLD], sums[MW_DIFF_NEW])
 						    : compare_amounts(totals);
+	diff->noise = is_noise(diff, totals, &sum);
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -224,6 +250,7 @@ struct entry {
 	uint64_t id;
 	uint32_t first[MW_DIFF_SIDES]; /* the tracker's number of one of its stacks there */
 	struct mw_amount held[MW_DIFF_SIDES];
+	struct mw_diff_spread spread;
 };
 
 /* What is asked of one side. */
@@ -265,6 +292,19 @@ static struct entry *entry_of(struct builder *builder, uint64_t id)
 	return &builder->entries[number];
 }
 
+/* What the other side holds as well, `stays`, is off there by the same, and changes nothing. */
+static void add_spread(struct mw_diff_spread *sum, enum mw_diff_side side, struct mw_spread held,
+		       struct mw_spread stays)
+{
+	mw_spread_add(&sum->held[side], held);
+	mw_spread_add(&sum->change, held);
+	sum->only[side] += held.blocks;
+	sum->only[MW_DIFF_OLD] -= stays.blocks;
+	sum->only[MW_DIFF_NEW] -= stays.blocks;
+	sum->change.count = fmax(sum->change.count - 2 * stays.count, 0);
+	sum->change.bytes = fmax(sum->change.bytes - 2 * stays.bytes, 0);
+}
+
 static struct mw_error *add_stack(struct builder *builder, enum mw_diff_side which, uint32_t number)
 {
 	struct side *side = &builder->sides[which];
@@ -286,6 +326,14 @@ static struct mw_error *add_stack(struct builder *builder, enum mw_diff_side whi
 		entry->first[which] = number;
 	mw_amount_add(&entry->held[which], held);
 	mw_amount_add(&builder->diff->totals[stack.kind][which], held);
+	if (side->input->spreads && mw_track_sampling(side->input->summary->track)) {
+		struct mw_spread stays = side->input->stays ? side->input->stays[number] : (struct mw_spread){0};
+
+		if (which == MW_DIFF_OLD)
+			stays = (struct mw_spread){0};
+		add_spread(&entry->spread, which, side->input->spreads[number], stays);
+		add_spread(&builder->diff->spreads[stack.kind], which, side->input->spreads[number], stays);
+	}
 	return NULL;
 }
 
@@ -344,6 +392,7 @@ static struct mw_error *fill_stack(struct builder *builder, const struct entry *
 	}
 	snprintf(out->id, sizeof(out->id), "%016" PRIx64, entry->id);
 	memcpy(out->held, entry->held, sizeof(out->held));
+	out->spread = entry->spread;
 	return NULL;
 }
 
@@ -372,13 +421,13 @@ static int compare_speeds(const void *left, const void *right, void *context)
 	static const int places[] = {[MW_DIFF_MORE] = 0, [MW_DIFF_SAME] = 1, [MW_DIFF_LESS] = 2};
 	const struct mw_diff_stack *a = left, *b = right;
 	const struct mw_diff *diff = context;
-	double a_by = rate_of(diff, a->held, MW_DIFF_NEW).value, b_by = rate_of(diff, b->held, MW_DIFF_NEW).value;
+	double a_by = rate_of(diff, a, MW_DIFF_NEW).value, b_by = rate_of(diff, b, MW_DIFF_NEW).value;
 
 	if (a->change != b->change)
 		return places[a->change] - places[b->change];
 	if (a->change != MW_DIFF_SAME) {
-		a_by -= rate_of(diff, a->held, MW_DIFF_OLD).value;
-		b_by -= rate_of(diff, b->held, MW_DIFF_OLD).value;
+		a_by -= rate_of(diff, a, MW_DIFF_OLD).value;
+		b_by -= rate_of(diff, b, MW_DIFF_OLD).value;
 	}
 	return a_by == b_by ? strcmp(a->id, b->id) : (a_by < b_by) - (a_by > b_by);
 }
@@ -423,9 +472,14 @@ static struct mw_error *build(struct builder *builder, const struct mw_diff_inpu
 		builder->sides[which].input = &inputs[which];
 		fill_snapshot(builder->arena, &inputs[which].snapshot, &diff->snapshots[which]);
 		diff->snapshots[which].build_id = find_build(&inputs[which], builder->arena);
+		diff->snapshots[which].sampled = 0;
+		if (mw_track_sampling(inputs[which].summary->track))
+			diff->snapshots[which].sampled =
+				mw_sampling_largest(mw_track_sampling(inputs[which].summary->track));
 		MW_TRY(add_side(builder, (enum mw_diff_side)which));
 	}
 	diff->basis = choose_basis(diff->snapshots);
+	diff->one_reading = inputs[MW_DIFF_NEW].stays != NULL;
 	diff->program = compare_programs(diff->snapshots);
 	MW_TRY(fill_stacks(builder));
 	return diff_builds(inputs, builder->arena, diff);

@@ -18,6 +18,8 @@ struct mw_diff_input {
 	const struct mw_summary_input *summary;
 	/* What is outstanding of each of the tracker's stacks, by number; others hold nothing. */
 	const struct mw_amount *held;
+	/* Of these, and of that part of them which the other side holds as well, both sides being moments of one reading. */
+	const struct mw_spread *spreads, *stays;
 	size_t held_count;
 };
 

@@ -5,6 +5,7 @@
 #include "alloc/families.h"
 #include "symbol/distribution.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,6 +161,7 @@ static void find_growth(struct mw_report *report)
 	const struct mw_report_sample *first, *last;
 	uint64_t heap = report->totals[MW_KIND_HEAP].impacting.bytes, vm = 0, rest;
 	struct mw_report_rss *rss = &report->rss;
+	double open;
 
 	if (report->memory_count < 2)
 		return;
@@ -177,7 +179,9 @@ static void find_growth(struct mw_report *report)
 	rss->growth = last->rss - first->rss;
 	rss->blocks = heap + vm < rss->growth ? heap + vm : rss->growth;
 	rest = rss->growth - rss->blocks;
-	rss->unexplained = rest > MW_RSS_LEAST && rest > rss->growth / 4;
+	/* What an estimate of the blocks leaves open explains nothing, nor does it leave anything unexplained. */
+	open = 2 * sqrt(report->totals[MW_KIND_HEAP].spreads.impacting.bytes);
+	rss->unexplained = (double)rest > MW_RSS_LEAST + open && (double)rest > (double)rss->growth / 4 + open;
 	find_kinds(report, heap, vm, rss);
 }
 

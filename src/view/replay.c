@@ -616,18 +616,21 @@ struct reading {
 static bool keep_held(const struct mw_track *track, struct mw_moments_held *out)
 {
 	size_t count = mw_track_stack_count(track);
-	struct mw_amount *amounts = calloc(count + 1, sizeof(*amounts));
 
-	if (!amounts)
+	out->amounts = calloc(count + 1, sizeof(*out->amounts));
+	out->spreads = calloc(count + 1, sizeof(*out->spreads));
+	out->stays = calloc(count + 1, sizeof(*out->stays));
+	if (!out->amounts || !out->spreads || !out->stays)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		struct mw_track_stack stack;
 
 		mw_track_stack(track, (uint32_t)i, &stack);
-		amounts[i] = stack.totals.impacting;
-		mw_amount_add(&amounts[i], stack.totals.aofo);
+		out->amounts[i] = stack.totals.impacting;
+		mw_amount_add(&out->amounts[i], stack.totals.aofo);
+		out->stays[i] = out->spreads[i] = stack.totals.spreads.aofo;
+		mw_spread_add(&out->spreads[i], stack.totals.spreads.impacting);
 	}
-	out->amounts = amounts;
 	out->count = count;
 	return true;
 }
@@ -660,11 +663,18 @@ struct mw_error *mw_moments_read(struct mw_replay *replay, uint64_t then_ns, uin
 	return reading.no_memory ? mw_error_nomem() : NULL;
 }
 
+static void held_deinit(struct mw_moments_held *held)
+{
+	free(held->amounts);
+	free(held->spreads);
+	free(held->stays);
+}
+
 void mw_moments_deinit(struct mw_moments *moments)
 {
 	for (size_t i = 0; i < moments->count; i++) {
-		free(moments->then[i].amounts);
-		free(moments->now[i].amounts);
+		held_deinit(&moments->then[i]);
+		held_deinit(&moments->now[i]);
 	}
 	free(moments->then);
 	free(moments->now);

@@ -55,6 +55,8 @@ struct mw_error *mw_replay_peak(struct mw_replay *replay, const struct mw_replay
 /* Of one process, by the tracker's numbers of stacks. */
 struct mw_moments_held {
 	struct mw_amount *amounts;
+	struct mw_spread *spreads; /* of these, where blocks are sampled … */
+	struct mw_spread *stays;   /* … and of what was there at the first moment */
 	size_t count;
 };
 

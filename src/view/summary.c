@@ -490,8 +490,8 @@ static struct mw_error *fill_sampling(const struct mw_summary_input *input, stru
 
 		out->intervals[i] = (struct mw_report_sampled){
 			interval->bytes, held ? (double)interval->first_ns / 1e9 : -1, interval->blocks};
-		out->interval = interval->bytes > out->interval ? interval->bytes : out->interval;
 	}
+	out->interval = mw_sampling_largest(sampling);
 	out->unseen = (uint64_t)mw_sampling_limits(0, 0, (double)out->interval).high;
 	return NULL;
 }

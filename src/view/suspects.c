@@ -417,7 +417,8 @@ static struct mw_error *merge(struct merger *merger)
 		struct mw_report_suspect *suspect = &report->suspects[i];
 		const struct mw_spread *spread = &suspect->spreads.impacting;
 		struct mw_limits limits =
-			mw_sampling_limits((double)suspect->bytes, spread->bytes, (double)report->sampling.interval);
+			mw_sampling_limits((double)suspect->bytes, spread->bytes,
+					   report->sampling.count > 1 ? (double)report->sampling.interval : 0);
 		size_t at = 0;
 
 		suspect->low = limits.low;

@@ -306,7 +306,8 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 	}
 	/* Others go for those that settle. */
 	if (course->settle_age > 0 && in->transient.count * OUTNUMBERED >= course->settled.count &&
-	    course->longest >= LONG_LIVED * course->seconds && mw_course_is_flat(course, course->late_bytes))
+	    course->longest >= LONG_LIVED * course->seconds && mw_course_is_flat(course, course->late_bytes) &&
+	    (course->in->samples == 0 || mw_course_late_rise(course, 2) <= FLAT_NOISE * course->late_bytes))
 		return MW_GROWTH_PLATEAU;
 	if (changes(&pattern, CEASED) && !is_all_rarer(course))
 		return MW_GROWTH_PLATEAU;
@@ -440,13 +441,26 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	return verdict;
 }
 
-/* No fewer samples calm people down. */
+/*
+ * Are there too few samples for that verdict? Of what grows so many are to be outstanding. What calms people down takes more
+ * where much of what was allocated could not settle: there a leak of which few blocks are sampled is not told from the rest.
+ */
+static bool are_few(const struct mw_course *course, enum mw_growth_verdict verdict)
+{
+	double samples = course->in->samples;
+
+	if (samples == 0)
+		return false;
+	if (verdict >= MW_GROWTH_STEADY)
+		return samples * (double)course->in->impacting.count < LEAST_SAMPLES * (double)course->in->size.count;
+	return samples < LEAST_SAMPLES || (samples < MANY_SAMPLES && course->could < LEAST_SAMPLED);
+}
+
 static enum mw_growth_verdict judge(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict = judge_all(course, certain);
-	bool few = course->in->samples > 0 && course->in->samples < LEAST_SAMPLES;
 
-	if (!few || verdict >= MW_GROWTH_STEADY)
+	if (!are_few(course, verdict))
 		return verdict;
 	*certain = false;
 	return MW_GROWTH_TOO_SHORT;

@@ -71,8 +71,9 @@
  *
  * Where blocks are sampled, counts are of units: so many bytes as stand for one independent block (growth.c). A stack of which
  * ten blocks were sampled is judged as one that allocated ten large blocks, so that no rule finds more in them than is there.
- * What calms people down needs more: five samples, and one-off or a pause as long as that has to be unlikely for the samples
- * that there are. Growth is not certain, as it is not known what older blocks were freed meanwhile, but where there were none.
+ * Growth takes five samples that are outstanding. What calms people down takes five samples too, 200 where much of what was
+ * allocated could not settle, and a pause so long that it is unlikely for what goes on. Else it is too short to tell. Growth is
+ * not certain, as it is not known what older blocks were freed meanwhile, but where there were none.
  *
  * A leak and a cache that is still filling look the same where nothing of a stack was freed, or what was freed lived long:
  * growth is not certain then. It is where most blocks live shortly and the rest stays, and of storage that was replaced many
@@ -116,7 +117,9 @@ struct mw_verdict_input {
 	struct mw_amount settled_later;
 	const struct mw_histogram *lifetimes; /* of freed blocks */
 	struct mw_verdict_sizes sizes;
-	double samples; /* units that are as sure as an exact count of them; 0: blocks are not sampled */
+	/* So many blocks of as many bytes are sampled on average, by the largest interval of the window; 0: they are not
+	 * sampled. */
+	double samples;
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
 	bool older_unknown; /* which blocks from before the window were freed */

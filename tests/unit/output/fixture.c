@@ -395,3 +395,41 @@ const struct mw_report *fixture_hostile(void)
 		hostile_hooks[i] = (struct mw_report_hook){EVIL, EVIL, "malloc", EVIL, 0xffffffffff600000, true};
 	return &hostile;
 }
+
+/* A spread of blocks that stand for `each` of `bytes` bytes. */
+static struct mw_spread spread_of(uint64_t recorded, double each, double bytes)
+{
+	return (struct mw_spread){(double)recorded * each * each, (double)recorded * each * each * bytes * bytes,
+				  recorded};
+}
+
+const struct mw_report *fixture_sampled(void)
+{
+	static struct mw_report report;
+	static struct mw_report_stack stacks[COUNT(server_stacks)];
+	static struct mw_report_suspect suspects[COUNT(server_suspects)];
+	static struct mw_report_sampled intervals[] = {{512 << 10, 0.5, 40}, {256 << 10, 3.25, 60}, {2 << 20, -1, 0}};
+
+	report = server;
+	memcpy(stacks, server_stacks, sizeof(stacks));
+	memcpy(suspects, server_suspects, sizeof(suspects));
+	report.stacks = stacks;
+	report.suspects = suspects;
+	report.lost.hooks = 0;
+	report.engine.hook_count = 0;
+	report.sampling = (struct mw_report_sampling){2 << 20, intervals, COUNT(intervals), 7, 6282000};
+	stacks[0].spreads.impacting = spread_of(4, 512, 6144);
+	stacks[1].spreads.impacting = spread_of(40, 1, 52429);
+	stacks[1].spreads.transient = spread_of(100, 10, 52429);
+	stacks[1].spreads.settled = spread_of(12, 1, 25600);
+	suspects[0].spreads = stacks[0].spreads;
+	suspects[0].low = 4 << 20;
+	suspects[0].high = 29 << 20;
+	suspects[1].spreads = stacks[1].spreads;
+	suspects[1].low = 1 << 20;
+	suspects[1].high = 3 << 20;
+	report.totals[MW_KIND_HEAP].spreads.impacting = spread_of(44, 512, 2048);
+	report.totals[MW_KIND_HEAP].spreads.transient = spread_of(100, 10, 52429);
+	report.totals[MW_KIND_HEAP].spreads.peak = spread_of(44, 512, 2048);
+	return &report;
+}

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -244,6 +245,49 @@ static void test_several(void **state)
 	json_decref(root);
 }
 
+static void assert_error(const json_t *root, const char *path, double count, double bytes)
+{
+	const json_t *error = json_object_get(at(root, path), "error");
+
+	assert_non_null(error);
+	assert_true(fabs(json_real_value(json_object_get(error, "count")) - count) <= count * 1e-9);
+	assert_true(fabs(json_real_value(json_object_get(error, "bytes")) - bytes) <= bytes * 1e-9);
+}
+
+/* Estimates have errors, and only they; what can't be known is null. */
+static void test_sampled(void **state)
+{
+	json_t *root = read_one(fixture_sampled());
+
+	(void)state;
+	assert_false(json_boolean_value(at(root, "complete")));
+	assert_number(root, "sampling.interval", 2 << 20);
+	assert_number(root, "sampling.intervals.0.bytes", 512 << 10);
+	assert_number(root, "sampling.intervals.1.blocks", 60);
+	assert_null_at(root, "sampling.intervals.2.from");
+	assert_number(root, "sampling.exact", 7);
+	assert_number(root, "sampling.unseen", 6282000);
+	assert_error(root, "stacks.0.impacting", 2 * 512, 2 * 512 * 6144.0);
+	assert_error(root, "stacks.0.size", 2 * 512, 2 * 512 * 6144.0);
+	assert_error(root, "stacks.1.size", sqrt(40 + 10000), sqrt(40 + 10000) * 52429);
+	assert_error(root, "stacks.1.settled_later", sqrt(12), sqrt(12) * 25600);
+	assert_null_at(root, "stacks.0.aofi");
+	assert_null_at(root, "totals.heap.aofi");
+	assert_null_at(root, "totals.heap.aofi_unknown");
+	assert_error(root, "totals.heap.peak", sqrt(44) * 512, sqrt(44) * 512 * 2048);
+	assert_true(fabs(json_real_value(at(root, "suspects.0.error.bytes")) - 2 * 512 * 6144.0) < 1e-3);
+	assert_number(root, "suspects.0.error.sampled", 4);
+	assert_null(json_object_get(at(root, "totals.vm.size"), "error"));
+	assert_null(json_object_get(at(root, "stacks.2.impacting"), "error"));
+	assert_number(root, "totals.vm.aofi.count", 0);
+	json_decref(root);
+	root = read_one(fixture_server());
+	assert_null_at(root, "sampling");
+	assert_null(json_object_get(at(root, "totals.heap.size"), "error"));
+	assert_null(json_object_get(at(root, "suspects.0"), "error"));
+	json_decref(root);
+}
+
 static void test_golden(void **state)
 {
 	const struct mw_report *report = fixture_server();
@@ -305,7 +349,7 @@ UNIT_GROUP(json)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),    cmocka_unit_test(test_values),  cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_hostile), cmocka_unit_test(test_several), cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_full),    cmocka_unit_test(test_own),
+		cmocka_unit_test(test_sampled), cmocka_unit_test(test_full),    cmocka_unit_test(test_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

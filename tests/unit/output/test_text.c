@@ -28,6 +28,8 @@ static void test_golden(void **state)
 	check_golden("server-80.txt", fixture_server(), 80, false);
 	check_golden("server-unlimited.txt", fixture_server(), 0, false);
 	check_golden("server-80-color.txt", fixture_server(), 80, true);
+	check_golden("sampled-80.txt", fixture_sampled(), 80, false);
+	check_golden("sampled-unlimited.txt", fixture_sampled(), 0, false);
 	check_golden("empty-80.txt", fixture_empty(), 80, false);
 	check_golden("hostile-80.txt", fixture_hostile(), 80, false);
 }

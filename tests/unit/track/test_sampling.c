@@ -134,10 +134,14 @@ struct outcome {
 	int within[2], windows;
 };
 
-static void note(struct outcome *outcome, const double estimate[2], const double variance[2], const double truth[2])
+/* `largest`: of intervals that changed, else 0. */
+static void note(struct outcome *outcome, const double estimate[2], const double variance[2], const double truth[2],
+		 double largest)
 {
 	for (int i = 0; i < 2; i++) {
-		struct mw_limits limits = mw_sampling_limits(estimate[i], variance[i], truth[1] / truth[0]);
+		double unseen = estimate[i] > 0 ? largest : fmax(largest, (double)INTERVAL);
+		struct mw_limits limits = mw_sampling_limits(estimate[i], variance[i],
+							     i ? unseen : unseen / fmax(truth[1] / truth[0], 1));
 
 		outcome->sum[i] += estimate[i];
 		outcome->square[i] += (estimate[i] - truth[i]) * (estimate[i] - truth[i]);
@@ -175,7 +179,7 @@ static void window_of(struct rig *rig, uint64_t size, uint64_t count, struct out
 	estimate[1] = (double)totals.impacting.bytes;
 	variance[0] = totals.spreads.impacting.count;
 	variance[1] = totals.spreads.impacting.bytes;
-	note(outcome, estimate, variance, truth);
+	note(outcome, estimate, variance, truth, 0);
 }
 
 static void test_estimates_have_no_bias(void **state)
@@ -291,7 +295,7 @@ static void test_intervals_cover_the_truth(void **state)
 			const double estimate[2] = {(double)totals.impacting.count, (double)totals.impacting.bytes};
 			const double variance[2] = {totals.spreads.impacting.count, totals.spreads.impacting.bytes};
 
-			note(j % 3 ? &all : &few, estimate, variance, program.live[j]);
+			note(j % 3 ? &all : &few, estimate, variance, program.live[j], 0);
 		}
 		rig_teardown((void **)&program.rig);
 	}
@@ -307,6 +311,56 @@ static void test_intervals_cover_the_truth(void **state)
 			assert_true(of_few >= 0.93 && of_few <= 0.97);
 		}
 	}
+}
+
+/*
+ * The interval changes: it is long or short for a while, whatever the program does meanwhile. Of what is allocated while it is
+ * long there may be none, and limits are to know that.
+ */
+static void test_limits_where_the_interval_changes(void **state)
+{
+	static const uint64_t intervals[] = {64 * KIB, 512 * KIB, 8 * MIB};
+	const uint64_t sizes[] = {256, 8192, 1 * MIB};
+	struct outcome outcome = {.windows = 0};
+	double bias = 0, squares = 0;
+
+	(void)state;
+	seed = 88172645463325252U;
+	for (int window = 0; window < 10 * WINDOWS; window++) {
+		double truth[2] = {0, 0}, estimate[2], variance[2];
+		struct mw_track_totals totals;
+		struct rig *rig;
+
+		rig_setup((void **)&rig);
+		for (uint64_t i = 0; i < 3; i++)
+			assert_int_equal(number_of(rig, intervals[i]), i + 1);
+		for (uint64_t part = 0, at = 0; part < 6; part++) {
+			uint64_t number = (uint64_t)(any() * 3), size = sizes[window % 3];
+			double skip = log1p(expm1(-(double)size / (double)intervals[number]));
+			uint64_t count = 2 * MIB / size * (1 + part), end = at + count;
+
+			truth[0] += (double)count;
+			truth[1] += (double)count * (double)size;
+			for (at += (uint64_t)(log1p(-any()) / skip); at < end;
+			     at += 1 + (uint64_t)(log1p(-any()) / skip))
+				rig_send(rig, (struct mw_event){at, 0x100000 + 16 * at, size, rig->heap, rig->thread[0],
+								MW_EVENT_ALLOC, MW_KIND_HEAP, (uint16_t)(number + 1),
+								false});
+			at = end;
+		}
+		totals = rig_of_stack(rig, rig->heap).totals;
+		estimate[0] = (double)totals.impacting.count;
+		estimate[1] = (double)totals.impacting.bytes;
+		variance[0] = totals.spreads.impacting.count;
+		variance[1] = totals.spreads.impacting.bytes;
+		note(&outcome, estimate, variance, truth, 8 * MIB);
+		bias += estimate[1] - truth[1];
+		squares += (estimate[1] - truth[1]) * (estimate[1] - truth[1]);
+		rig_teardown((void **)&rig);
+	}
+	print_message("%.4f of %d windows\n", (double)outcome.within[1] / outcome.windows, outcome.windows);
+	assert_true(fabs(bias) <= 4 * sqrt(squares));
+	assert_true(outcome.within[1] >= 0.93 * outcome.windows);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
@@ -550,6 +604,7 @@ UNIT_GROUP(sampling)
 		cmocka_unit_test(test_limits_are_those_of_poisson),
 		cmocka_unit_test(test_estimates_have_no_bias),
 		cmocka_unit_test(test_intervals_cover_the_truth),
+		cmocka_unit_test(test_limits_where_the_interval_changes),
 		TEST(test_a_block_comes_and_goes),
 		TEST(test_reallocs),
 		TEST(test_from_exact_to_sampled),

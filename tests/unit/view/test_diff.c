@@ -35,6 +35,7 @@ static void fill_input(struct shot *shot, size_t process, const struct mw_moment
 					 metadata->target.track_vm}},
 		.summary = &shot->summary,
 		.held = held->amounts,
+		.spreads = held->spreads,
 		.held_count = held->count,
 	};
 }

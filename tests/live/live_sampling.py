@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Sampled windows: estimates are right within their errors, every sampled block's free is seen, and a recording says the same."""
+import json
+import math
+import os
+import subprocess
+import unittest
+
+import mwlive
+import mwrec
+
+KEPT = ('keep_small', 'keep_pages', 'keep_large', 'grow')
+ERRORS = 6  # standard errors that an estimate may be off by: one in a billion is further off
+UNSEEN = 20  # intervals' worth of bytes of which no block is sampled
+
+
+def heap_stacks(report, function, api=None):
+    return mwlive.select(report, function, api=api and mwlive.aliases(api), kinds=('heap',))
+
+
+def estimate(stacks, amount='impacting', unit='bytes'):
+    """What stacks have together, and its standard error."""
+    return (sum(s[amount][unit] for s in stacks),
+            math.sqrt(sum(s[amount]['error'][unit] ** 2 for s in stacks)))
+
+
+class Sampling(unittest.TestCase):
+    def setUp(self):
+        if mwlive.config.engine == 'jump':
+            self.skipTest('engine jump does not sample')
+
+    def record(self, seconds, *options):
+        """A window of the target's whole work: its answer, the report, and the recording, which says the same."""
+        target = mwlive.Target(self, 'sampled', seconds)
+        kept = mwrec.Kept(self, target.pid, options=options, complete=False)
+        target.go()
+        answer = target.done()
+        report, = kept.stop()
+        target.finish()
+        return answer, report, kept.path
+
+    def text(self, path, *options):
+        run = subprocess.run([mwlive.config.memwatch, *options[:1], path, *options[1:]], stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, timeout=mwlive.PATIENCE, check=True)
+        return run.stdout
+
+    def check_estimates(self, answer, report):
+        changes = len(report['sampling']['intervals']) > 1
+        for function in KEPT:
+            held, error = estimate(heap_stacks(report, function))
+            # That none of so many bytes is sampled is as unlikely; so it is after the interval was changed.
+            slack = ERRORS * error + (UNSEEN * report['sampling']['interval'] if changes or not held else 0)
+            self.assertLessEqual(abs(held - answer[function]), slack, (function, held, answer[function], error))
+        # Whatever was freed is not outstanding, of however many of its blocks it is known.
+        self.assertEqual(estimate(heap_stacks(report, 'pass')), (0, 0))
+        self.assertEqual(estimate(heap_stacks(report, 'grow', 'malloc')), (0, 0))
+        freed, error = estimate(heap_stacks(report, 'pass'), 'transient')
+        slack = ERRORS * error if freed and not changes else UNSEEN * report['sampling']['interval']
+        self.assertLessEqual(abs(freed - 200 * 200 * answer['rounds']), slack)
+
+    def check_sums(self, report, path):
+        """Groups sum up to the totals, and so do the squares of their errors."""
+        for by in ('function', 'stack,size', 'thread', 'module,type'):
+            grouped, = mwrec.reports(self, path, '--by', by, '--type', 'all', complete=False)
+            rows = [r for r in grouped['groups']['rows'] if r['level'] == 0]
+            for amount in ('size', 'impacting', 'transient'):
+                total = report['totals']['heap'][amount]
+                vm = report['totals']['vm'][amount]
+                for unit in ('count', 'bytes'):
+                    self.assertEqual(sum(r[amount][unit] for r in rows), total[unit] + vm[unit], (by, amount))
+                    squares = sum(r[amount]['error'][unit] ** 2 for r in rows)
+                    self.assertAlmostEqual(squares, total['error'][unit] ** 2, delta=1e-6 * squares, msg=(by, amount))
+
+    def test_estimates(self):
+        answer, report, path = self.record(1, '--sample', '32K')
+        self.assertEqual(report['sampling']['interval'], 32 << 10)
+        self.assertEqual([i['bytes'] for i in report['sampling']['intervals']], [32 << 10])
+        self.assertEqual(report['sampling']['exact'], 0)
+        self.assertGreater(report['sampling']['intervals'][0]['blocks'], 20)
+        self.check_estimates(answer, report)
+        self.check_sums(report, path)
+        # Of what is far larger than the interval every block is recorded.
+        large, = heap_stacks(report, 'keep_large')
+        self.assertEqual(large['impacting']['bytes'], answer['keep_large'])
+        # A stack's threads have its errors.
+        for stack in heap_stacks(report, 'keep_small'):
+            squares = sum(t['impacting']['error']['bytes'] ** 2 for t in stack['threads'])
+            self.assertAlmostEqual(squares, stack['impacting']['error']['bytes'] ** 2, delta=1e-6 * squares)
+        # Blocks that are listed are those that were recorded.
+        listed, = mwrec.reports(self, path, '--blocks', 5, complete=False)
+        self.assertEqual({b['others'] for b in listed['blocks']['rows'] if b['bytes'] == 1 << 20}, {0})
+        # An interval of the window: what is older was sampled too.
+        seconds = report['window']['seconds']
+        late = mwrec.interval(self, path, seconds / 2, complete=False)
+        older = late['totals']['heap']['aofo']
+        self.assertEqual(older['bytes'] + late['totals']['heap']['impacting']['bytes'],
+                         report['totals']['heap']['impacting']['bytes'])
+        self.assertGreater(older['error']['bytes'], 0)
+        self.assertIsNotNone(late['totals']['heap']['aofi'])
+
+    def test_text(self):
+        _, _, path = self.record(0, '--sample', '512K')
+        text = self.text(path, 'report')
+        self.assertIn('sampled: one heap block in 512.0 KiB on average', text)
+        self.assertIn('±', text)
+        self.assertNotIn('nothing lost', text)
+        self.assertIn('not known (sampled)', text)
+        self.assertIn('may not have been seen', ' '.join(text.split()))
+        # Two moments of it: a difference has its error.
+        diff = json.loads(self.text(path, 'diff', '--from', 'start', '--to', 'end', '--json', '-'))
+        self.assertFalse(diff['new']['complete'])
+        self.assertEqual(diff['new']['sampling']['interval'], 512 << 10)
+        for stack in diff['stacks']:
+            self.assertEqual('error' in stack['delta'], stack['kind'] == 'heap')
+            if stack['kind'] == 'heap':
+                self.assertFalse(stack['noise'], 'it only grew')
+
+    def test_nothing_sampled(self):
+        """That nothing was seen is no proof that there is nothing."""
+        target = mwlive.Target(self, 'simple')
+        kept = mwrec.Kept(self, target.pid, options=('--sample', '1T'), complete=False)
+        target.go()
+        target.done()
+        report, = kept.stop()
+        target.finish()
+        self.assertEqual(report['totals']['heap']['size']['count'], 0)
+        self.assertIsNone(report['totals']['heap']['aofi'])
+        self.assertEqual(report['sampling']['unseen'] >> 40, 2)
+        text = ' '.join(self.text(kept.path, 'report').split())
+        self.assertIn('up to 3.0 TiB in any one place may not have been seen', text)
+        self.assertNotIn('nothing lost', text)
+
+    def test_budget(self):
+        answer, report, _ = self.record(3, '--budget', '5')
+        self.assertEqual(report['sampling']['intervals'][0]['bytes'], 512 << 10)
+        self.assertEqual(report['sampling']['interval'], max(i['bytes'] for i in report['sampling']['intervals']))
+        self.check_estimates(answer, report)
+
+    def test_page(self):
+        """The page says that its amounts are estimates."""
+        _, _, path = self.record(0, '--sample', '64K')
+        page = os.path.join(os.path.dirname(path), 'page.html')
+        subprocess.run([mwlive.config.memwatch, 'report', path, '--quiet', '--html', page], check=True, timeout=mwlive.PATIENCE)
+        self.assertGreater(os.path.getsize(page), 10000)
+
+
+if __name__ == '__main__':
+    mwlive.main()
