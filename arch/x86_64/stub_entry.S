@@ -291,8 +291,8 @@ unsampled:
 
 /* The guard is not 1. A forked child is to say so, once: 0, and what is recorded is being recorded. */
 off:
-	cmpl	$STUB_GUARD_SAMPLING, (%rax)
-	jne	1f
+	cmpl	$3, (%rax)
+	jbe	1f
 	movq	$0, STUB_CALL_FLAGS(%rsp)
 	jmp	on
 1:	cmpl	$0, (%rax)

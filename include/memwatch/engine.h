@@ -48,7 +48,16 @@ enum {
 	MW_STOP_LIMIT,     /* … or MW_END_LIMIT */
 };
 
+/* What happens where memwatch can't follow what is recorded. */
+enum mw_overload {
+	MW_OVERLOAD_WAIT, /* threads wait for it, for options.max_wait of their time at most; from then on as SAMPLE */
+	MW_OVERLOAD_SAMPLE, /* blocks are sampled from then on, or more sparsely than before */
+	MW_OVERLOAD_DROP,   /* events are lost, and counted; nobody waits */
+	MW_OVERLOAD_COUNT
+};
+
 /* For reports; "?" for a number that is none of them. Static text. */
+const char *mw_overload_name(enum mw_overload overload);
 const char *mw_role_name(enum mw_role role);
 const char *mw_window_end_name(enum mw_window_end end);
 
@@ -86,7 +95,8 @@ struct mw_engine_stats {
 	uint64_t settle_ns;           /* how long frees were recorded after the window */
 	uint64_t own_cpu_ns; /* CPU time of memwatch itself, from the first attach until it has let go; 0: not known */
 	uint64_t spent_ns;   /* sum over threads: CPU time in the recorder, where options.budget asks for it */
-	const char *left_behind; /* what could not be taken out of the process, or NULL */
+	uint64_t sampled_from_ns; /* from when on blocks were sampled as memwatch could not follow; 0: they were not */
+	const char *left_behind;  /* what could not be taken out of the process, or NULL */
 };
 
 /* How one process's window went. */
@@ -122,6 +132,8 @@ struct mw_engine_options {
 	uint64_t sample_interval; /* heap blocks are sampled, one in so many bytes on average; 0: all are recorded */
 	uint32_t budget;          /* millionths: set_interval() is called so that recording costs no larger share of the
 				     process's CPU time, and stats.spent_ns is wanted for it; 0: no */
+	enum mw_overload overload;
+	uint32_t max_wait; /* millionths of each thread's time, over any 100 ms (MW_OVERLOAD_WAIT); 0: no limit */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
 	 * of its threads that lives (the first may have ended). One that seemed to end may live on: then another call
 	 * follows. */

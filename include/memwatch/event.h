@@ -128,6 +128,8 @@ struct mw_event_sink {
 	/* Is a heap block at `addr` in the table? (Engines for which it is dear to read a stack or the allocator's
 	 * header ask before they do so for a free.) */
 	bool (*knows)(void *context, mw_addr addr);
+	/* Call `visit` for each heap block in the table, in no order. */
+	void (*blocks)(void *context, void (*visit)(void *visitor, mw_addr addr), void *visitor);
 	/* Give the number of a sampling interval: a block of `size` bytes is reported with the probability
 	 * 1 - exp(-max(size, 1) / bytes), whatever became of others. The same bytes give the same number, small and dense;
 	 * 0 bytes, every block is reported, are number 0, which need not be asked for. At most MW_INTERVAL_MAX different

@@ -54,7 +54,8 @@
  *
  * While blocks are sampled, the size of ALLOC and REALLOC_END has the number of the sampling interval above it: from bit
  * MW_RING_SIZE_BITS on, MW_RING_UNSAMPLED for the new block of a REALLOC_END that is not recorded. FREE and REALLOC_BEGIN are
- * then of blocks that may be sampled ones: memwatch knows. What was not sampled has no record.
+ * then of blocks that may be sampled ones: memwatch knows. What was not sampled has no record. Number 0 is that of blocks
+ * that were recorded as all were, where sampling has begun later; FREE and REALLOC_BEGIN with a stack are from before, too.
  */
 enum mw_ring_type {
 	MW_RING_ALLOC,
@@ -203,7 +204,7 @@ struct mw_ring_slot {
 	uint64_t sampling;    /* mw_ring_control.sampling as `countdown` was drawn by it; 0: not yet */
 	uint64_t random;      /* the state of what is drawn */
 	uint64_t spent;       /* ticks in the recorder, while blocks are sampled */
-	uint64_t unused;
+	uint64_t debt;        /* of waiting: the tick at which none is open any more */
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
@@ -229,6 +230,38 @@ static inline uint64_t mw_ring_sampling(uint64_t bytes, uint16_t number)
 static inline uint32_t mw_ring_filter_place(uint64_t block)
 {
 	return (uint32_t)(block >> 4 ^ block >> 23) & (MW_RING_FILTER - 1);
+}
+
+/* One more block, or one less; with `sticks` it stays from now on. `filter`: the first byte. */
+static inline void mw_ring_filter_count(uint8_t *filter, uint64_t block, int more, int sticks)
+{
+	uint8_t *at = filter + mw_ring_filter_place(block), now = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+
+	do
+		next = sticks ? 255 : (uint8_t)(now + more);
+	while (now != 255 && !(more < 0 && now == 0) &&
+	       !__atomic_compare_exchange_n(at, &now, next, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/*
+ * The known blocks: an entry's place and value together are the block's address; 0: none. What does not fit that is not
+ * kept. Where the place of `block` is in `known`, of `count` entries, 2^n; NULL: it has none.
+ */
+static inline uint32_t *mw_ring_known_place(uint32_t *known, uint32_t count, uint64_t block, uint32_t *value)
+{
+	uint64_t n = block >> 4, rest = n >> __builtin_ctz(count);
+
+	*value = (uint32_t)rest + 1;
+	return !(block & 15) && rest < UINT32_MAX ? &known[n & (count - 1)] : (uint32_t *)0;
+}
+
+/* Put a block in unless its place is another's. 0: it is, or the block has none. */
+static inline int mw_ring_known_claim(uint32_t *known, uint32_t count, uint64_t block)
+{
+	uint32_t value, was = 0, *entry = mw_ring_known_place(known, count, block, &value);
+
+	return entry &&
+	       (__atomic_compare_exchange_n(entry, &was, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) || was == value);
 }
 
 #define MW_RING_MEMOS      16 /* a ring; 2^n */
@@ -407,6 +440,11 @@ struct mw_ring_control {
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
 	uint32_t unused_settling;
 	uint64_t sampling; /* the interval in bytes and its number, as mw_ring_sampling() has it */
+	/* Each tick that a thread waits for room counts as so many, and so many of them may be open: they go with the
+	 * time that passes. A thread for which it is more says `overloaded`. */
+	uint64_t wait_weight, wait_most;
+	uint32_t drop; /* 1: nobody waits for room: what finds none is lost */
+	uint32_t unused_drop;
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
@@ -416,6 +454,8 @@ struct mw_ring_control {
 	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
+	uint32_t overloaded;  /* somebody has waited for room for longer than it may: memwatch takes it back to 0 */
+	uint32_t unused_overloaded;
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];

@@ -22,6 +22,17 @@ const char *mw_role_name(enum mw_role role)
 	return NAME_OF(names, role);
 }
 
+const char *mw_overload_name(enum mw_overload overload)
+{
+	static const char *const names[] = {
+		[MW_OVERLOAD_WAIT] = "wait",
+		[MW_OVERLOAD_SAMPLE] = "sample",
+		[MW_OVERLOAD_DROP] = "drop",
+	};
+
+	return NAME_OF(names, overload);
+}
+
 const char *mw_window_end_name(enum mw_window_end end)
 {
 	static const char *const names[] = {

@@ -4,6 +4,7 @@
 #include "session/outputs.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* --- rows that several commands have --------------------------------------------------------------------------------- */
 
@@ -40,6 +41,8 @@
 	MW_CLI_OPTION("max-stopped", 0, NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n", about,     \
 		      NULL, PERCENT, session.max_stopped)
 
+#define MW_CLI_OVERLOADS "wait sample drop"
+
 /* How much is recorded, and what that may cost. */
 #define MW_CLI_COST                                                                                                    \
 	MW_CLI_OPTION(                                                                                                 \
@@ -54,7 +57,19 @@
 			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
 			"block counts by the interval that held when it was allocated.",                               \
-			NULL, PERCENT, session.budget)
+			NULL, PERCENT, session.budget),                                                                \
+		MW_CLI_OPTION(                                                                                         \
+			"overload", 0, WORD, "wait|sample|drop", "where memwatch can't follow (default: wait)\n",      \
+			"What happens where every block is recorded and memwatch can't follow. wait: threads "         \
+			"wait for it, up to the share of --max-wait, and from then on it is sample. sample: from "     \
+			"then on blocks are sampled, and the report says from when. drop: events are lost, nobody "    \
+			"waits, and the report says how many. Only for engine jump.",                                  \
+			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
+		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "... how much of its time a thread waits (5)\n",          \
+			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
+			      "waits for memwatch before blocks are sampled; 5 by default, 100: it waits as long as "  \
+			      "that takes, and every block is recorded.",                                              \
+			      NULL, SHARE, session.max_wait)
 
 /* `help` is NULL where the next option's line tells of it. */
 #define MW_CLI_DEPTH(help)                                                                                             \
@@ -96,6 +111,39 @@
 #define BUDGET_INTERVAL (UINT64_C(512) << 10) /* to begin with */
 #define INTERVAL_MAX    (UINT64_C(1) << 40)
 
+#define MAX_WAIT 50000 /* millionths */
+
+static struct mw_error *refuse_wait(const struct mw_session_options *options, const char *why, const char *hint)
+{
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s makes no sense %s",
+					     options->overload == MW_OVERLOAD_COUNT ? "max-wait" : "overload", why),
+			     "%s", hint);
+}
+
+/* What happens where memwatch can't follow. */
+static struct mw_error *check_overload(struct mw_session_options *options)
+{
+	bool given = options->overload != MW_OVERLOAD_COUNT || options->max_wait;
+
+	if (given && strcmp(options->engine, "trap") == 0)
+		return refuse_wait(options, "with engine trap, where a thread stops at each call",
+				   "There is nothing to follow: leave it out, or use --engine jump");
+	if (given && (options->sample_interval || options->budget))
+		return refuse_wait(options, "where blocks are sampled, as no thread waits then",
+				   "Leave it out, or --sample and --budget");
+	if (options->max_wait && options->overload != MW_OVERLOAD_COUNT && options->overload != MW_OVERLOAD_WAIT)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--max-wait makes no sense with --overload %s",
+						     mw_overload_name(options->overload)),
+				     "Only with --overload wait do threads wait");
+	if (options->overload == MW_OVERLOAD_COUNT)
+		options->overload = options->sample_interval ? MW_OVERLOAD_SAMPLE : MW_OVERLOAD_WAIT;
+	if (!options->max_wait)
+		options->max_wait = MAX_WAIT;
+	else if (options->max_wait == 1000000)
+		options->max_wait = 0;
+	return NULL;
+}
+
 /* How much is recorded, and what that may cost. */
 static struct mw_error *check_cost(struct mw_session_options *options)
 {
@@ -104,7 +152,7 @@ static struct mw_error *check_cost(struct mw_session_options *options)
 				     "It takes how many bytes there are to a recorded block, as in 512K");
 	if (options->budget && !options->sample_interval)
 		options->sample_interval = BUDGET_INTERVAL;
-	return NULL;
+	return check_overload(options);
 }
 
 /* Of commands that look at processes. */

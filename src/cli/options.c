@@ -333,7 +333,8 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 					.engine = "auto",
 					.depth = 128,
 					.top = 10,
-					.settle_ns = UINT64_MAX},
+					.settle_ns = UINT64_MAX,
+					.overload = MW_OVERLOAD_COUNT},
 			    .report = {.to_ns = UINT64_MAX},
 			    .diff = {.kinds = {[MW_KIND_HEAP] = true, [MW_KIND_VM] = true}, .top = SIZE_MAX}},
 	};

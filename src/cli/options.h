@@ -23,21 +23,23 @@
 
 /* What an option's value is, and where it goes. */
 enum mw_cli_type {
-	MW_CLI_TYPE_FLAG,    /* bool: no text */
-	MW_CLI_TYPE_SECONDS, /* uint64_t, ns: seconds, or 500ms, 1m, 1h30m. Exact to the ns, as are moments */
-	MW_CLI_TYPE_MOMENT,  /* uint64_t, ns since the window's start: likewise, and 0 is one too */
-	MW_CLI_TYPE_SIZE,    /* uint64_t: bytes, or K, M, G or T of them, as in 1.5G */
-	MW_CLI_TYPE_PERCENT, /* uint32_t, millionths: above 0 and below 100 % */
-	MW_CLI_TYPE_DEPTH,   /* uint32_t: frames */
-	MW_CLI_TYPE_TOP,     /* size_t: stacks */
-	MW_CLI_TYPE_PROCESS, /* uint64_t: a process's place in a recording, from 1 */
-	MW_CLI_TYPE_PIDS,    /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
-	MW_CLI_TYPE_TRACK,   /* struct mw_session_options: "heap", "vm", "heap,vm" */
-	MW_CLI_TYPE_ENGINE,  /* struct mw_session_options: which, and why that one */
-	MW_CLI_TYPE_KINDS,   /* bool[MW_KIND_COUNT] */
-	MW_CLI_TYPE_FILE,    /* const char *: the name of a file to write to; "-" is one */
-	MW_CLI_TYPE_OUTPUT,  /* const char *: likewise, that of a recording; "-" is none */
-	MW_CLI_TYPE_TEXT,    /* const char *: anything but nothing */
+	MW_CLI_TYPE_FLAG,     /* bool: no text */
+	MW_CLI_TYPE_SECONDS,  /* uint64_t, ns: seconds, or 500ms, 1m, 1h30m. Exact to the ns, as are moments */
+	MW_CLI_TYPE_MOMENT,   /* uint64_t, ns since the window's start: likewise, and 0 is one too */
+	MW_CLI_TYPE_SIZE,     /* uint64_t: bytes, or K, M, G or T of them, as in 1.5G */
+	MW_CLI_TYPE_PERCENT,  /* uint32_t, millionths: above 0 and below 100 % */
+	MW_CLI_TYPE_SHARE,    /* uint32_t, millionths: above 0, 100 % at most */
+	MW_CLI_TYPE_OVERLOAD, /* enum mw_overload */
+	MW_CLI_TYPE_DEPTH,    /* uint32_t: frames */
+	MW_CLI_TYPE_TOP,      /* size_t: stacks */
+	MW_CLI_TYPE_PROCESS,  /* uint64_t: a process's place in a recording, from 1 */
+	MW_CLI_TYPE_PIDS,     /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
+	MW_CLI_TYPE_TRACK,    /* struct mw_session_options: "heap", "vm", "heap,vm" */
+	MW_CLI_TYPE_ENGINE,   /* struct mw_session_options: which, and why that one */
+	MW_CLI_TYPE_KINDS,    /* bool[MW_KIND_COUNT] */
+	MW_CLI_TYPE_FILE,     /* const char *: the name of a file to write to; "-" is one */
+	MW_CLI_TYPE_OUTPUT,   /* const char *: likewise, that of a recording; "-" is none */
+	MW_CLI_TYPE_TEXT,     /* const char *: anything but nothing */
 	/* Into an enum mw_cli_action: whatever else stands on the line is not looked at. */
 	MW_CLI_TYPE_HELP,
 	MW_CLI_TYPE_VERSION,

@@ -146,9 +146,9 @@ static struct mw_error *parse_size(const char *option, const char *text, void *m
 	return NULL;
 }
 
-static struct mw_error *parse_percent(const char *option, const char *text, void *member)
+static struct mw_error *parse_share(const char *option, const char *text, const char *hint, double most,
+				    uint32_t *member)
 {
-	static const char hint[] = "It takes a percentage above 0 and below 100, as in 20 or 2.5";
 	char number[WORD_MAX];
 	size_t length = strlen(text);
 	double value;
@@ -161,10 +161,28 @@ static struct mw_error *parse_percent(const char *option, const char *text, void
 	if (!is_decimal(number, true))
 		return usage(option, text, "not a percentage", hint);
 	value = strtod(number, NULL) * 10000;
-	if (value < 1 || value >= 1000000)
+	if (value < 1 || value > most)
 		return usage(option, text, "out of range", hint);
-	*(uint32_t *)member = (uint32_t)value;
+	*member = (uint32_t)value;
 	return NULL;
+}
+
+static struct mw_error *parse_percent(const char *option, const char *text, void *member)
+{
+	return parse_share(option, text, "It takes a percentage above 0 and below 100, as in 20 or 2.5", 999999,
+			   member);
+}
+
+static struct mw_error *parse_overload(const char *option, const char *text, void *member)
+{
+	for (enum mw_overload overload = 0; overload < MW_OVERLOAD_COUNT; overload++) {
+		if (strcmp(text, mw_overload_name(overload)) != 0)
+			continue;
+		*(enum mw_overload *)member = overload;
+		return NULL;
+	}
+	return usage(option, text, "no such behaviour",
+		     "It takes 'wait' (threads wait, up to --max-wait), 'sample' or 'drop'");
 }
 
 static struct mw_error *parse_moment(const char *option, const char *text, void *member)
@@ -515,15 +533,25 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options)
 struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const char *text, void *member)
 {
 	static struct mw_error *(*const parsers[])(const char *option, const char *text, void *member) = {
-		[MW_CLI_TYPE_SECONDS] = parse_seconds, [MW_CLI_TYPE_MOMENT] = parse_moment,
-		[MW_CLI_TYPE_SIZE] = parse_size,       [MW_CLI_TYPE_PERCENT] = parse_percent,
-		[MW_CLI_TYPE_PIDS] = parse_pids,       [MW_CLI_TYPE_TRACK] = parse_track,
-		[MW_CLI_TYPE_ENGINE] = parse_engine,   [MW_CLI_TYPE_FILE] = parse_file,
-		[MW_CLI_TYPE_OUTPUT] = parse_output,   [MW_CLI_TYPE_TO] = parse_to,
-		[MW_CLI_TYPE_AT] = parse_at,           [MW_CLI_TYPE_SYMBOLS] = parse_symbols,
-		[MW_CLI_TYPE_TEXT] = parse_text,       [MW_CLI_TYPE_TYPE] = parse_type,
-		[MW_CLI_TYPE_BY] = parse_by,           [MW_CLI_TYPE_SORT] = parse_sort,
-		[MW_CLI_TYPE_TREE] = parse_tree,       [MW_CLI_TYPE_FILTER] = parse_filter,
+		[MW_CLI_TYPE_SECONDS] = parse_seconds,
+		[MW_CLI_TYPE_MOMENT] = parse_moment,
+		[MW_CLI_TYPE_SIZE] = parse_size,
+		[MW_CLI_TYPE_PERCENT] = parse_percent,
+		[MW_CLI_TYPE_OVERLOAD] = parse_overload,
+		[MW_CLI_TYPE_PIDS] = parse_pids,
+		[MW_CLI_TYPE_TRACK] = parse_track,
+		[MW_CLI_TYPE_ENGINE] = parse_engine,
+		[MW_CLI_TYPE_FILE] = parse_file,
+		[MW_CLI_TYPE_OUTPUT] = parse_output,
+		[MW_CLI_TYPE_TO] = parse_to,
+		[MW_CLI_TYPE_AT] = parse_at,
+		[MW_CLI_TYPE_SYMBOLS] = parse_symbols,
+		[MW_CLI_TYPE_TEXT] = parse_text,
+		[MW_CLI_TYPE_TYPE] = parse_type,
+		[MW_CLI_TYPE_BY] = parse_by,
+		[MW_CLI_TYPE_SORT] = parse_sort,
+		[MW_CLI_TYPE_TREE] = parse_tree,
+		[MW_CLI_TYPE_FILTER] = parse_filter,
 	};
 	static const char kinds[] = "Kinds are heap, vm and vm-internal, as in --kind heap,vm";
 	uint64_t count = 0;
@@ -544,6 +572,9 @@ struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const c
 		MW_TRY(parse_count(option, text, 0, TOP_MAX, &count));
 		*(size_t *)member = count;
 		return NULL;
+	case MW_CLI_TYPE_SHARE:
+		return parse_share(option, text, "It takes a percentage above 0, and 100 at most, as in 5 or 2.5",
+				   1000000, member);
 	case MW_CLI_TYPE_PROCESS:
 		return parse_count(option, text, 1, PROCESS_MAX, member);
 	case MW_CLI_TYPE_BLOCKS:

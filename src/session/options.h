@@ -39,6 +39,8 @@ struct mw_session_options {
 	uint32_t max_stopped;           /* millionths of five seconds; 0: no limit */
 	uint64_t sample_interval;       /* as engines have it */
 	uint32_t budget;                /* likewise: millionths of the process's CPU time; 0: none */
+	enum mw_overload overload;      /* likewise; MW_OVERLOAD_COUNT: not given */
+	uint32_t max_wait;              /* likewise: millionths; 0: no limit */
 	uint64_t mark_every_ns;         /* 0: only those that are asked for by SIGUSR1 */
 	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;

@@ -389,6 +389,13 @@ static bool on_knows(void *context, mw_addr addr)
 	return recorder->sink.knows(recorder->sink.context, addr);
 }
 
+static void on_blocks(void *context, void (*visit)(void *visitor, mw_addr addr), void *visitor)
+{
+	const struct mw_recorder *recorder = context;
+
+	recorder->sink.blocks(recorder->sink.context, visit, visitor);
+}
+
 static struct mw_error *on_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	const struct mw_recorder *recorder = context;
@@ -405,6 +412,7 @@ struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 		.event = on_event,
 		.events = on_events,
 		.knows = on_knows,
+		.blocks = on_blocks,
 		.interval = on_interval,
 	};
 }

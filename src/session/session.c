@@ -422,6 +422,8 @@ static struct mw_error *create_engine(struct mw_session *session)
 		.max_stopped = options->max_stopped,
 		.sample_interval = options->sample_interval,
 		.budget = options->budget,
+		.overload = options->overload,
+		.max_wait = options->max_wait,
 		.unsafe = options->unsafe,
 		.sample = on_sample,
 		.sample_context = session,

@@ -312,6 +312,13 @@ static bool knows(void *context, mw_addr addr)
 	return stream->inner->knows(stream->inner->context, addr);
 }
 
+static void each_block(void *context, void (*visit)(void *visitor, mw_addr addr), void *visitor)
+{
+	const struct mw_store_stream *stream = context;
+
+	stream->inner->blocks(stream->inner->context, visit, visitor);
+}
+
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	struct mw_store_stream *stream = context;
@@ -348,6 +355,7 @@ struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process,
 		.event = take_event,
 		.events = take_events,
 		.knows = inner->knows ? knows : NULL,
+		.blocks = inner->blocks ? each_block : NULL,
 		.interval = inner->interval ? take_interval : NULL,
 	};
 	return NULL;

@@ -43,49 +43,33 @@ _Static_assert(STUB_MAGIC_LOW == (uint32_t)MW_STUB_MAGIC, "");
 
 /* --- blocks that are known ---------------------------------------------------------------------------------------- */
 
-/*
- * Blocks that were allocated in the window: a free of one needs no stack. An entry's place and value together are the
- * block's address: what does not fit that is not kept.
- */
+/* Blocks that were allocated in the window: a free of one needs no stack (memwatch/ring.h). */
 
-static bool place(struct mw_ring_control *control, uint64_t block, uint32_t **entry, uint32_t *value)
+static inline uint32_t *known_place(struct mw_ring_control *control, uint64_t block, uint32_t *value)
 {
-	uint32_t *known = stub_at(control, control->known);
-	uint64_t n = block >> 4, rest = n >> __builtin_ctz(control->known_count);
-
-	*entry = &known[n & (control->known_count - 1)];
-	*value = (uint32_t)rest + 1;
-	return likely(!(block & 15) && rest < UINT32_MAX);
+	return mw_ring_known_place(stub_at(control, control->known), control->known_count, block, value);
 }
 
 void stub_known_add(struct mw_ring_control *control, uint64_t block)
 {
-	uint32_t *entry, value;
+	uint32_t value, *entry = known_place(control, block, &value);
 
-	if (place(control, block, &entry, &value))
+	if (likely(entry))
 		__atomic_store_n(entry, value, __ATOMIC_RELAXED);
-}
-
-bool stub_known_claim(struct mw_ring_control *control, uint64_t block)
-{
-	uint32_t *entry, value, none = 0;
-
-	return place(control, block, &entry, &value) &&
-	       __atomic_compare_exchange_n(entry, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 bool stub_known_has(struct mw_ring_control *control, uint64_t block)
 {
-	uint32_t *entry, value;
+	uint32_t value, *entry = known_place(control, block, &value);
 
-	return place(control, block, &entry, &value) && __atomic_load_n(entry, __ATOMIC_RELAXED) == value;
+	return entry && __atomic_load_n(entry, __ATOMIC_RELAXED) == value;
 }
 
 bool stub_known_take(struct mw_ring_control *control, uint64_t block)
 {
-	uint32_t *entry, value;
+	uint32_t value, *entry = known_place(control, block, &value);
 
-	if (!place(control, block, &entry, &value) || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
+	if (!entry || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
 		return false;
 	__atomic_store_n(entry, 0, __ATOMIC_RELAXED);
 	return true;
@@ -203,7 +187,7 @@ static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
 	/* It may be one that was sampled: memwatch finds out. */
 	if (stub_samples()) {
-		if (stub_sampled_take(visit->control, block))
+		if (stub_sampled_take(visit->control, block) || stub_guard() == MW_STUB_GUARD_TURNING)
 			stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
 		return inside == STUB_OUTSIDE || inside == STUB_INSIDE_VM ? MW_STUB_WRAP : MW_STUB_PASS;
 	}
@@ -252,7 +236,8 @@ static STUB_RARE unsigned enter_sampled(struct stub_visit *visit, bool taken)
 	struct mw_stub_call *call = visit->call;
 	bool sampled = true;
 	/* Whether the old block was sampled memwatch knows. */
-	bool begins = resizes(visit->hook->role) && call->pointer && stub_sampled_take(visit->control, call->pointer);
+	bool begins = resizes(visit->hook->role) && call->pointer &&
+		      (stub_sampled_take(visit->control, call->pointer) || stub_guard() == MW_STUB_GUARD_TURNING);
 
 	call->extra = MW_RING_UNSAMPLED << MW_RING_SIZE_BITS;
 	call->stack = MW_RING_STACK_NONE;
@@ -290,6 +275,8 @@ static unsigned heap_enter(struct stub_visit *visit, enum stub_inside inside)
 	call->pointer = hook->pointer == MW_STUB_NO_ARG ? 0 : stub_argument(visit, hook->pointer);
 	if (stub_samples())
 		return enter_sampled(visit, taken);
+	/* It may be sampled when the call comes back: this block is recorded as all are. */
+	call->extra = 0;
 	call->stack = stub_stack(visit, 0);
 	if (resizes(hook->role) && call->pointer)
 		begin_realloc(visit);
@@ -658,7 +645,7 @@ static inline void note_spent(struct stub_visit *visit, uint64_t since)
 /* A free of a block that was not sampled. */
 static inline bool is_unsampled(const struct stub_visit *visit)
 {
-	return stub_samples() && stub_is_heap(visit->hook) &&
+	return unlikely(stub_guard() == MW_STUB_GUARD_SAMPLING) && stub_is_heap(visit->hook) &&
 	       !stub_sampled(visit->control, stub_argument(visit, visit->hook->pointer));
 }
 

@@ -100,7 +100,7 @@ static inline bool stub_on(void)
 
 static inline bool stub_samples(void)
 {
-	return unlikely(stub_guard() == MW_STUB_GUARD_SAMPLING);
+	return unlikely(stub_guard() > MW_STUB_GUARD_ENDING);
 }
 
 static inline struct mw_ring_control *stub_control(void)
@@ -238,8 +238,6 @@ static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 
 /* record.c: blocks that were allocated in the window. */
 STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
-/* The same where its place is not taken by another. False: it is, or the block has none. */
-STUB_API bool stub_known_claim(struct mw_ring_control *control, uint64_t block);
 STUB_API bool stub_known_has(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
 STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);

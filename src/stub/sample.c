@@ -90,39 +90,29 @@ STUB_RARE void stub_sample_no_more(struct mw_ring_control *control)
  * be that of one which is not among them.
  */
 
-static uint8_t *count_at(uint64_t block)
+static uint8_t *filter(void)
 {
-	return (uint8_t *)(uintptr_t)(stub_context()->filter + mw_ring_filter_place(block));
-}
-
-/* Add, or where `less` take off, one; or make it STICKS. */
-static void count(uint64_t block, bool less, bool sticks)
-{
-	uint8_t *at = count_at(block), now = __atomic_load_n(at, __ATOMIC_RELAXED), next;
-
-	do
-		next = sticks ? STICKS : (uint8_t)(less ? now - 1 : now + 1);
-	while (now != STICKS && !(less && now == 0) &&
-	       !__atomic_compare_exchange_n(at, &now, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return (uint8_t *)(uintptr_t)stub_context()->filter;
 }
 
 bool stub_sampled(struct mw_ring_control *control, uint64_t block)
 {
-	uint8_t now = __atomic_load_n(count_at(block), __ATOMIC_RELAXED);
+	uint8_t now = __atomic_load_n(filter() + mw_ring_filter_place(block), __ATOMIC_RELAXED);
 
 	return now && (now == STICKS || stub_known_has(control, block));
 }
 
 void stub_sampled_add(struct mw_ring_control *control, uint64_t block)
 {
-	count(block, false, !stub_known_claim(control, block));
+	mw_ring_filter_count(filter(), block, 1,
+			     !mw_ring_known_claim(stub_at(control, control->known), control->known_count, block));
 }
 
 bool stub_sampled_take(struct mw_ring_control *control, uint64_t block)
 {
 	if (!stub_known_take(control, block))
-		return __atomic_load_n(count_at(block), __ATOMIC_RELAXED) == STICKS;
-	count(block, true, false);
+		return __atomic_load_n(filter() + mw_ring_filter_place(block), __ATOMIC_RELAXED) == STICKS;
+	mw_ring_filter_count(filter(), block, -1, 0);
 	return true;
 }
 

@@ -36,6 +36,20 @@ bool stub_wait_on(struct mw_ring_control *control, uint64_t start)
 
 #define AHEAD 16 /* units: memwatch has read them in the last lap, so they are in another CPU's cache */
 
+/* A thread has waited from `start` until `now`: may it go on so? It says so, once, where not. */
+static void note_wait(struct mw_ring_control *control, struct mw_ring_slot *slot, uint64_t start, uint64_t now,
+		      bool ends)
+{
+	uint64_t debt = slot->debt > start ? slot->debt : start;
+
+	debt += (now - start) * control->wait_weight;
+	if (unlikely(debt - now > control->wait_most && debt > now) &&
+	    !__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED))
+		__atomic_store_n(&control->overloaded, 1, __ATOMIC_RELEASE);
+	if (ends)
+		slot->debt = debt;
+}
+
 /* See that `end` units fit the ring, waiting for memwatch to read. */
 static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool reserved, uint64_t number)
 {
@@ -55,14 +69,21 @@ static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool r
 		room = (reserved ? number : slot->reserved) + units <= slot->limit;
 		if (room)
 			break;
+		if (control->drop)
+			break;
 		if (!waits)
 			start = cpu_ticks();
 		waits = true;
 		if (!stub_wait_on(control, start))
 			break;
+		note_wait(control, slot, start, cpu_ticks(), false);
 	}
-	if (waits)
-		slot->waited += cpu_ticks() - start;
+	if (waits) {
+		uint64_t now = cpu_ticks();
+
+		slot->waited += now - start;
+		note_wait(control, slot, start, now, true);
+	}
 	return room;
 }
 

@@ -434,6 +434,27 @@ static struct mw_error *take_events(void *context, const struct mw_event *events
 	return NULL;
 }
 
+struct visitor {
+	void (*visit)(void *visitor, mw_addr addr);
+	void *context;
+};
+
+static bool visit_block(const void *context, const struct mw_block *block)
+{
+	const struct visitor *visitor = context;
+
+	visitor->visit(visitor->context, block->addr);
+	return true;
+}
+
+static void each_block(void *context, void (*visit)(void *visitor, mw_addr addr), void *visitor)
+{
+	const struct mw_track *track = context;
+	const struct visitor to = {visit, visitor};
+
+	mw_block_table_each(&track->heap, visit_block, &to);
+}
+
 struct mw_event_sink mw_track_sink(struct mw_track *track)
 {
 	return (struct mw_event_sink){
@@ -443,6 +464,7 @@ struct mw_event_sink mw_track_sink(struct mw_track *track)
 		.event = take_event,
 		.events = take_events,
 		.knows = knows,
+		.blocks = each_block,
 		.interval = take_interval,
 	};
 }

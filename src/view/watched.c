@@ -24,7 +24,7 @@ static const struct {
 	FIGURE(returns_site), FIGURE(returns_exchanged), FIGURE(lost_stacks),  FIGURE(walks),
 	FIGURE(slow_walks),   FIGURE(waited_ns),         FIGURE(compared),     FIGURE(differing),
 	FIGURE(own_resident), FIGURE(children_cleaned),  FIGURE(limit_memory), FIGURE(limit_stopped),
-	FIGURE(settle_ns),    FIGURE(own_cpu_ns),        FIGURE(spent_ns),
+	FIGURE(settle_ns),    FIGURE(own_cpu_ns),        FIGURE(spent_ns),     FIGURE(sampled_from_ns),
 };
 
 #define FIGURES (sizeof(all_figures) / sizeof(all_figures[0]))

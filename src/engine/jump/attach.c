@@ -342,6 +342,7 @@ static struct mw_error *install_jumps(struct jump_process *process)
 	__atomic_fetch_add(&control->loader_changes, 1, __ATOMIC_RELEASE);
 	jump_clock_start(&process->clock);
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
+	jump_waiting_plan(process);
 	if (jump_samples(process))
 		MW_TRY(jump_sampling_set(process, process->engine->options.sample_interval));
 	__atomic_store_n(&control->recording, 1, __ATOMIC_RELEASE);

@@ -26,7 +26,7 @@
 static void attach(struct jump_drain *drain, struct jump_reader *reader, struct mw_ring_slot *slot)
 {
 	reader->slot = slot;
-	reader->read = reader->published = reader->end = reader->last = 0;
+	reader->read = reader->published = reader->end = reader->last = reader->awaited = 0;
 	reader->held_at = UINT64_MAX;
 	reader->thread = JUMP_NO_THREAD;
 	reader->tid = 0;
@@ -170,6 +170,21 @@ static void tidy_slot(struct jump_drain *drain, struct mw_ring_slot *slot)
 	}
 	if (!reader || reader->read == __atomic_load_n(&slot->reserved, __ATOMIC_ACQUIRE))
 		clear(drain, slot, reader);
+}
+
+void jump_drain_await(struct jump_drain *drain)
+{
+	discover(drain);
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		drain->active[i]->awaited = __atomic_load_n(&drain->active[i]->slot->reserved, __ATOMIC_ACQUIRE);
+}
+
+bool jump_drain_caught_up(const struct jump_drain *drain)
+{
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		if (drain->active[i]->read < drain->active[i]->awaited)
+			return false;
+	return true;
 }
 
 void jump_drain_tidy(struct jump_drain *drain)

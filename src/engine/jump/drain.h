@@ -194,6 +194,7 @@ struct jump_reader {
 	uint64_t read, published;     /* units */
 	uint64_t end;                 /* what may be read of in this round */
 	uint64_t last;                /* time stamp of the last record; a record's is never less */
+	uint64_t awaited;             /* jump_drain_await(): to be read up to here */
 	uint64_t begun, first;        /* the round began at this unit, and it had that time stamp */
 	uint64_t held_at, held_since; /* the unit that was not marked when the time stamp counter was … */
 	uint32_t number;
@@ -255,6 +256,7 @@ struct jump_drain {
 	uint64_t fullest;            /* units in the ring that had most of them */
 	uint64_t fill_ticks, filled; /* jump_drain_rest(); the time stamp counter when that was last made longer */
 
+	bool exact_before;  /* … and before all were recorded */
 	uint16_t intervals; /* the greatest number of an interval that blocks are sampled with; 0: all are recorded */
 
 	uint64_t emitted_ns; /* time of the last event */
@@ -304,12 +306,17 @@ static inline uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 	return drain->end_ns;
 }
 
-/* Blocks are sampled, from before the first is recorded on: intervals have numbers up to this one. */
-static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number)
+/* Blocks are sampled from now on, and were not in what was recorded `before`: intervals have numbers up to this one. */
+static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number, bool before)
 {
+	drain->exact_before |= before;
 	if (number > drain->intervals)
 		drain->intervals = number;
 }
+
+/* Wait until all is read that is recorded now; is it? */
+void jump_drain_await(struct jump_drain *drain);
+bool jump_drain_caught_up(const struct jump_drain *drain);
 
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
  * not ended are told to have failed. */

@@ -362,6 +362,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	jump_answer(process);
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
+	MW_TRY(jump_overload_serve(process));
 	jump_learn_some(process);
 	allow_slow(process);
 	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */

@@ -177,6 +177,14 @@ struct jump_children {
 	uint64_t cleaned;
 };
 
+/* From a window in which every block is recorded to one that samples (sampling.c). */
+struct jump_turn {
+	enum { JUMP_TURN_NOT, JUMP_TURN_VISITS, JUMP_TURN_RECORDS, JUMP_TURN_DONE } state;
+	uint64_t since_ns;
+	uint64_t interval; /* bytes */
+	uint64_t *entries; /* of each slot whose thread was in the recorder, as it was then; 0: it has left */
+};
+
 /* When it was last done (engine.c). */
 struct jump_last {
 	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns;
@@ -221,6 +229,7 @@ struct jump_process {
 	struct jump_children children;
 	struct jump_clock clock;
 	struct jump_drain *drain;
+	struct jump_turn turn;
 	uint32_t asks_seen;
 	struct jump_last last;
 	struct mw_engine_stats stats;
@@ -293,10 +302,20 @@ static inline struct mw_trampoline_frame jump_frame_of(const struct jump_process
 					    .frame_size = MW_STUB_CALL_SIZE};
 }
 
-/* Are its heap blocks sampled? */
+/* Are its heap blocks sampled from the beginning? */
 static inline bool jump_samples(const struct jump_process *process)
 {
 	return process->engine && process->engine->options.sample_interval && process->engine->options.track_heap;
+}
+
+/* … or may they be, as memwatch can't follow? */
+static inline bool jump_may_sample(const struct jump_process *process)
+{
+	const struct mw_engine_options *options = process->engine ? &process->engine->options : NULL;
+
+	return jump_samples(process) || (options && options->track_heap &&
+					 (options->overload == MW_OVERLOAD_SAMPLE ||
+					  (options->overload == MW_OVERLOAD_WAIT && options->max_wait)));
 }
 
 /* Is its jump still to be written? */
@@ -373,6 +392,11 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 /* sampling.c */
 /* By which entry of the recorder a function that is to be detoured enters it, from the image's start. */
 uint32_t jump_entry_of(struct jump_process *process, const struct jump_patch *patch);
+/* How long threads may wait: to be said before the window begins. */
+void jump_waiting_plan(struct jump_process *process);
+/* Threads have waited for too long: sample, or more sparsely. To be called after each round. Errors: those of the sink's
+ * interval() and events(), and of writing to the process. */
+struct mw_error *jump_overload_serve(struct jump_process *process) MW_MUST_CHECK;
 /* Blocks are sampled with this interval from now on, in bytes. Errors: those of the sink's interval(). */
 struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes) MW_MUST_CHECK;
 

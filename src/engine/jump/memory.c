@@ -337,7 +337,7 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	mw_addr hint;
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes,
-			   jump_samples(process));
+			   jump_may_sample(process));
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	process->recorder.first_rings = (uint32_t)process->quiesce.count + SPARE_RINGS;
 	if (process->recorder.first_rings > geometry.ring_count)

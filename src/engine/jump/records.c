@@ -472,23 +472,24 @@ static bool take_label(const struct jump_drain *drain, struct mw_event *event)
 		return event->type == MW_EVENT_REALLOC_END;
 	}
 	event->interval = (uint16_t)label;
-	return label > 0 && label <= drain->intervals;
+	return (label > 0 || drain->exact_before) && label <= drain->intervals;
 }
 
 /* `*report`: it is one for the sink, which knows its block. False: it makes no sense. */
 static bool is_sampled(struct jump_drain *drain, struct jump_reader *reader, struct mw_event *event, bool *report)
 {
 	struct jump_open_call open = {.unreported = true};
-	bool good = true;
+	/* As all frees are, where the recorder does not know the block. */
+	bool exact = drain->exact_before && event->stack != MW_STACK_NONE, good = true;
 
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return take_label(drain, event);
 	case MW_EVENT_FREE:
-		*report = drain->sink.knows(drain->sink.context, event->addr);
+		*report = exact || drain->sink.knows(drain->sink.context, event->addr);
 		return true;
 	case MW_EVENT_REALLOC_BEGIN:
-		*report = drain->sink.knows(drain->sink.context, event->addr);
+		*report = exact || drain->sink.knows(drain->sink.context, event->addr);
 		return call_begin(reader, event, !*report);
 	case MW_EVENT_REALLOC_END:
 		good = take_label(drain, event);
@@ -499,7 +500,7 @@ static bool is_sampled(struct jump_drain *drain, struct jump_reader *reader, str
 	if (!good || !call_end(reader, event->type, &open))
 		return false;
 	/* Of the old block nothing is known: there is a new one at most. */
-	*report = !open.unreported || (event->type == MW_EVENT_REALLOC_END && event->interval && event->addr);
+	*report = !open.unreported || (event->type == MW_EVENT_REALLOC_END && !event->unsampled && event->addr);
 	if (open.unreported)
 		event->type = MW_EVENT_ALLOC;
 	return true;

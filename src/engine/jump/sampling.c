@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * sampling.c: windows in which heap blocks are sampled: which functions take the short way into the recorder, and the
- * interval (jump.h). What is sampled the recorder decides (src/stub/sample.c).
+ * sampling.c: windows in which heap blocks are sampled: which functions take the short way into the recorder, the interval,
+ * and how a window in which every block is recorded becomes one where memwatch can't follow (jump.h). What is sampled the
+ * recorder decides (src/stub/sample.c).
  */
 #include "engine/jump/jump.h"
 
@@ -58,7 +59,7 @@ uint32_t jump_entry_of(struct jump_process *process, const struct jump_patch *pa
 
 	if (patch->role == MW_STUB_UNWINDER)
 		return header->find_fde;
-	if (!jump_samples(process) || patch->hook == JUMP_NO_HOOK)
+	if (!jump_may_sample(process) || patch->hook == JUMP_NO_HOOK)
 		return header->enter;
 	hook = &process->survey.hooks.items[patch->hook];
 	if (hook->info.kind != MW_KIND_HEAP)
@@ -77,8 +78,134 @@ struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes)
 	uint16_t number;
 
 	MW_TRY(process->sink.interval(process->sink.context, bytes, &number));
-	jump_drain_sampling(process->drain, number);
+	jump_drain_sampling(process->drain, number, !jump_samples(process));
+	process->turn.interval = bytes;
 	__atomic_store_n(&jump_control(&process->recorder.shared)->sampling, mw_ring_sampling(bytes, number),
 			 __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* --- overload ----------------------------------------------------------------------------------------------------- */
+
+#define PERIOD_NS     UINT64_C(100000000)  /* over which a thread's share of waiting counts */
+#define VISIBLE_NS    UINT64_C(1000000)    /* after which each processor sees what another has written */
+#define FIRST         (UINT64_C(64) << 10) /* bytes: the interval */
+#define MORE          4                    /* times that, where it does not do */
+#define MOST_INTERVAL (UINT64_C(1) << 30)
+
+/*
+ * A wait counts until its double, by the share, has passed without one. So in any period there can be the half that may
+ * come at once, and the half that comes bit by bit.
+ */
+void jump_waiting_plan(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	const struct mw_engine_options *options = &process->engine->options;
+
+	control->drop = options->overload == MW_OVERLOAD_DROP;
+	if (!jump_may_sample(process))
+		return;
+	control->wait_weight = 1;
+	if (options->overload == MW_OVERLOAD_WAIT && options->max_wait) {
+		control->wait_weight = 2000000 / options->max_wait;
+		control->wait_most = jump_clock_ticks(&process->clock, PERIOD_NS);
+	}
+}
+
+/* False: it can't be now. A process that ends may have no memory any more. */
+static bool set_guard(struct jump_process *process, uint32_t value)
+{
+	return mw_error_none(jump_guard_set(process, mw_live_thread(process->pid), value));
+}
+
+/*
+ * Every block has been recorded until now. From here on:
+ *
+ *   VISITS    The guard is TURNING: allocations are sampled, frees are recorded, each of them. Some threads are in the
+ *             recorder still that have seen the guard as it was before; they leave it in their own time.
+ *   RECORDS   They have. What they have recorded is read.
+ *   DONE      All blocks that live are known, and put into the filter. The guard is SAMPLING: frees of others are not
+ *             recorded any more.
+ */
+static struct mw_error *turn(struct jump_process *process)
+{
+	uint32_t count = process->recorder.shared.geometry.slot_count;
+
+	if (!process->turn.entries)
+		process->turn.entries = calloc(count, sizeof(*process->turn.entries));
+	if (!process->turn.entries)
+		return mw_error_nomem();
+	MW_TRY(jump_sampling_set(process, FIRST));
+	if (!set_guard(process, MW_STUB_GUARD_TURNING))
+		return NULL;
+	process->turn.since_ns = jump_now(process);
+	process->turn.state = JUMP_TURN_VISITS;
+	process->stats.sampled_from_ns = process->turn.since_ns;
+	for (uint32_t i = 0; i < count; i++)
+		process->turn.entries[i] = UINT64_MAX;
+	return NULL;
+}
+
+/* Has each thread left the recorder that was in it? */
+static bool have_left(struct jump_process *process)
+{
+	const struct jump_shared *shared = &process->recorder.shared;
+	bool all = true;
+
+	for (uint32_t i = 0; i < shared->geometry.slot_count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(shared, i);
+		uint64_t entries = __atomic_load_n(&slot->entries, __ATOMIC_ACQUIRE), *then = &process->turn.entries[i];
+
+		if (*then == UINT64_MAX)
+			*then = entries + 1;
+		if (*then != entries + 1 || !__atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE))
+			*then = 0;
+		all &= !*then;
+	}
+	return all;
+}
+
+static void add_to_filter(void *context, mw_addr block)
+{
+	const struct jump_shared *shared = context;
+	uint32_t *known = (uint32_t *)(void *)(shared->base + shared->geometry.known);
+
+	mw_ring_filter_count(shared->base + shared->geometry.filter, block, 1,
+			     !mw_ring_known_claim(known, shared->geometry.known_count, block));
+}
+
+static struct mw_error *go_on(struct jump_process *process)
+{
+	if (process->turn.state == JUMP_TURN_VISITS) {
+		if (jump_now(process) - process->turn.since_ns < VISIBLE_NS || !have_left(process))
+			return NULL;
+		jump_drain_await(process->drain);
+		process->turn.state = JUMP_TURN_RECORDS;
+	}
+	if (!jump_drain_caught_up(process->drain))
+		return NULL;
+	MW_TRY(jump_drain_flush(process->drain));
+	process->sink.blocks(process->sink.context, add_to_filter, &process->recorder.shared);
+	if (set_guard(process, MW_STUB_GUARD_SAMPLING))
+		process->turn.state = JUMP_TURN_DONE;
+	return NULL;
+}
+
+struct mw_error *jump_overload_serve(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	bool turns = process->turn.state == JUMP_TURN_VISITS || process->turn.state == JUMP_TURN_RECORDS;
+
+	if (process->ended || !process->windowed || control->settling)
+		return NULL;
+	if (turns)
+		return go_on(process);
+	if (!__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED) || !jump_may_sample(process))
+		return NULL;
+	__atomic_store_n(&control->overloaded, 0, __ATOMIC_RELAXED);
+	if (process->turn.state == JUMP_TURN_NOT && !jump_samples(process))
+		return turn(process);
+	if (process->turn.interval < MOST_INTERVAL)
+		return jump_sampling_set(process, process->turn.interval * MORE);
 	return NULL;
 }

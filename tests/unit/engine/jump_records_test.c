@@ -80,7 +80,7 @@ static void test_sampled(void **state)
 	struct mw_event event = EVENT(ALLOC, HEAP, 0x6000, 24, 0), nothing = NO_EVENT;
 
 	begin(rig);
-	jump_drain_sampling(rig->drain, 2);
+	jump_drain_sampling(rig->drain, 2, false);
 	event.interval = 2;
 	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, label(2, 24), event);
 	check(rig, MW_RING_FREE_BLOCK, 0, NONE, RIG_KNOWN, UINT64_MAX,
@@ -129,7 +129,7 @@ static void test_sampled_nonsense(void **state)
 	struct mw_event nothing = NO_EVENT;
 
 	begin(rig);
-	jump_drain_sampling(rig->drain, 2);
+	jump_drain_sampling(rig->drain, 2, false);
 	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, 24, nothing);
 	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, label(3, 24), nothing);
 	check(rig, MW_RING_ALLOC, 0, 1, 0x6000, label(MW_RING_UNSAMPLED, 24), nothing);

@@ -65,7 +65,12 @@ static bool knows(void *context, mw_addr addr)
 void rig_inner_init(struct rig_inner *inner)
 {
 	*inner = (struct rig_inner){.give_stack = UINT32_MAX, .give_thread = UINT32_MAX};
-	inner->sink = (struct mw_event_sink){inner, give_stack, give_thread, take_event, NULL, knows, give_interval};
+	inner->sink = (struct mw_event_sink){.context = inner,
+					     .stack = give_stack,
+					     .thread = give_thread,
+					     .event = take_event,
+					     .knows = knows,
+					     .interval = give_interval};
 }
 
 static char directory[64];
