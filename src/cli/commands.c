@@ -61,14 +61,13 @@
 		MW_CLI_OPTION(                                                                                         \
 			"overload", 0, WORD, "wait|sample|drop", "where memwatch can't follow (default: wait)\n",      \
 			"What happens where every block is recorded and memwatch can't follow. wait: threads "         \
-			"wait for it, up to the share of --max-wait, and from then on it is sample. sample: from "     \
-			"then on blocks are sampled, and the report says from when. drop: events are lost, nobody "    \
-			"waits, and the report says how many. Only for engine jump.",                                  \
+			"wait for it. sample: from then on blocks are sampled, and the report says from when. drop: "  \
+			"events are lost, nobody waits, and the report says how many. Only for engine jump.",          \
 			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
-		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "... how much of its time a thread waits (5)\n",          \
+		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "... of its time that a thread waits at most\n",          \
 			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
-			      "waits for memwatch before blocks are sampled; 5 by default, 100: it waits as long as "  \
-			      "that takes, and every block is recorded.",                                              \
+			      "waits for memwatch; where it would be more, blocks are sampled from then on. Without "  \
+			      "it, or with 100, it waits as long as that takes, and every block is recorded.",         \
 			      NULL, SHARE, session.max_wait)
 
 /* `help` is NULL where the next option's line tells of it. */
@@ -111,8 +110,6 @@
 #define BUDGET_INTERVAL (UINT64_C(512) << 10) /* to begin with */
 #define INTERVAL_MAX    (UINT64_C(1) << 40)
 
-#define MAX_WAIT 50000 /* millionths */
-
 static struct mw_error *refuse_wait(const struct mw_session_options *options, const char *why, const char *hint)
 {
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s makes no sense %s",
@@ -137,9 +134,7 @@ static struct mw_error *check_overload(struct mw_session_options *options)
 				     "Only with --overload wait do threads wait");
 	if (options->overload == MW_OVERLOAD_COUNT)
 		options->overload = options->sample_interval ? MW_OVERLOAD_SAMPLE : MW_OVERLOAD_WAIT;
-	if (!options->max_wait)
-		options->max_wait = MAX_WAIT;
-	else if (options->max_wait == 1000000)
+	if (options->max_wait == 1000000)
 		options->max_wait = 0;
 	return NULL;
 }

@@ -90,6 +90,7 @@ struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes)
 #define PERIOD_NS     UINT64_C(100000000)  /* over which a thread's share of waiting counts */
 #define VISIBLE_NS    UINT64_C(1000000)    /* after which each processor sees what another has written */
 #define FIRST         (UINT64_C(64) << 10) /* bytes: the interval */
+#define REST_NS       UINT64_C(200000000)  /* after a change, until what it has changed shows */
 #define MORE          4                    /* times that, where it does not do */
 #define MOST_INTERVAL (UINT64_C(1) << 30)
 
@@ -105,7 +106,8 @@ void jump_waiting_plan(struct jump_process *process)
 	control->drop = options->overload == MW_OVERLOAD_DROP;
 	if (!jump_may_sample(process))
 		return;
-	control->wait_weight = 1;
+	/* Any wait at all. */
+	control->wait_weight = 2;
 	if (options->overload == MW_OVERLOAD_WAIT && options->max_wait) {
 		control->wait_weight = 2000000 / options->max_wait;
 		control->wait_most = jump_clock_ticks(&process->clock, PERIOD_NS);
@@ -186,8 +188,10 @@ static struct mw_error *go_on(struct jump_process *process)
 		return NULL;
 	MW_TRY(jump_drain_flush(process->drain));
 	process->sink.blocks(process->sink.context, add_to_filter, &process->recorder.shared);
-	if (set_guard(process, MW_STUB_GUARD_SAMPLING))
+	if (set_guard(process, MW_STUB_GUARD_SAMPLING)) {
 		process->turn.state = JUMP_TURN_DONE;
+		process->turn.since_ns = jump_now(process);
+	}
 	return NULL;
 }
 
@@ -203,8 +207,11 @@ struct mw_error *jump_overload_serve(struct jump_process *process)
 	if (!__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED) || !jump_may_sample(process))
 		return NULL;
 	__atomic_store_n(&control->overloaded, 0, __ATOMIC_RELAXED);
+	if (process->turn.interval && jump_now(process) - process->turn.since_ns < REST_NS)
+		return NULL;
 	if (process->turn.state == JUMP_TURN_NOT && !jump_samples(process))
 		return turn(process);
+	process->turn.since_ns = jump_now(process);
 	if (process->turn.interval < MOST_INTERVAL)
 		return jump_sampling_set(process, process->turn.interval * MORE);
 	return NULL;
