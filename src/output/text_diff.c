@@ -258,15 +258,22 @@ static void put_rates(struct writer *writer, const struct mw_diff_stack *stack)
 	fputc('\n', writer->stream);
 }
 
-/* How far off the change may be, for people. */
-static void put_error(struct writer *writer, const struct mw_diff_stack *stack)
+/* The standard error of what is printed of a change. */
+static double error_of(const struct mw_diff *diff, const struct mw_diff_spread *spread)
 {
-	double error = sqrt(stack->spread.change.bytes);
+	double old = sqrt(spread->held[MW_DIFF_OLD].bytes), new = sqrt(spread->held[MW_DIFF_NEW].bytes);
 
-	if (is_hourly(writer->diff) || !mw_diff_is_sampled(writer->diff, stack->kind))
-		return;
-	fprintf(writer->stream, "// estimated: the change is right to ± %.0f bytes (standard error)%s\n\n", error,
-		stack->noise ? ": it is within noise" : "");
+	if (!is_hourly(diff))
+		return sqrt(spread->change.bytes);
+	return 3600 * hypot(old / diff->snapshots[MW_DIFF_OLD].at, new / diff->snapshots[MW_DIFF_NEW].at);
+}
+
+/* How far off the change may be, for people. */
+static void put_error(struct writer *writer, const struct mw_diff_spread *spread, bool noise)
+{
+	fprintf(writer->stream, "// estimated: right to ± %.0f bytes%s (standard error)%s\n",
+		error_of(writer->diff, spread), is_hourly(writer->diff) ? " an hour" : "",
+		noise ? ": it is within noise" : "");
 }
 
 static void put_stack(struct writer *writer, const struct mw_diff_stack *stack)
@@ -285,7 +292,10 @@ static void put_stack(struct writer *writer, const struct mw_diff_stack *stack)
 		old->count, stack->id);
 	if (is_hourly(writer->diff))
 		put_rates(writer, stack);
-	put_error(writer, stack);
+	if (mw_diff_is_sampled(writer->diff, stack->kind)) {
+		put_error(writer, &stack->spread, stack->noise);
+		fputc('\n', writer->stream);
+	}
 	put_frames(writer, stack);
 }
 
@@ -346,9 +356,8 @@ static void put_total(struct writer *writer)
 	else
 		fprintf(writer->stream, "Total %s == %" PRIu64 "%s\n", change.sign == '-' ? "decrease" : "increase",
 			change.by, is_hourly(diff) ? " an hour" : "");
-	if (!is_hourly(diff) && mw_diff_is_sampled(diff, MW_KIND_HEAP))
-		fprintf(writer->stream, "// estimated: right to ± %.0f bytes (standard error)%s\n",
-			sqrt(diff->spreads[MW_KIND_HEAP].change.bytes), diff->noise ? ": it is within noise" : "");
+	if (mw_diff_is_sampled(diff, MW_KIND_HEAP))
+		put_error(writer, &diff->spreads[MW_KIND_HEAP], diff->noise);
 }
 
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,

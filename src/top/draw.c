@@ -439,6 +439,9 @@ static void put_process(struct mw_top_picture *picture, int y, int width)
 	double share = mw_top_view_rate(view, (double)(shot->stood_ns - base->stood_ns)) / NS * 100;
 	struct mw_line *line = &picture->line;
 
+	if (shot->sampled)
+		mw_line_printf(line, "sampled, one heap block in %s: amounts are estimates, ",
+			       mw_show_size(shot->sampled).text);
 	mw_line_printf(line, "resident %s, events %s/s, stopped ", mw_show_size(shot->rss).text,
 		       mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events))).text);
 	if (shot->has_stood)
@@ -474,7 +477,8 @@ static void put_header(struct mw_top_picture *picture, int lines, int width)
 	else if (view->paused)
 		mw_line_printf(line, "PAUSED  ");
 	if (lines == 1) {
-		mw_line_printf(line, "%s %s/s %s", bytes.text, growth.text, feed->comm);
+		mw_line_printf(line, "%s%s %s/s %s", bytes.text, shot->sampled ? " (estimated)" : "", growth.text,
+			       feed->comm);
 		put_scratch(picture, 0, 0, width);
 		return;
 	}
@@ -486,7 +490,11 @@ static void put_header(struct mw_top_picture *picture, int lines, int width)
 	attron(A_BOLD);
 	put_scratch(picture, 0, 0, width);
 	attroff(A_BOLD);
-	mw_line_printf(line, "not freed %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s", bytes.text, growth.text,
+	mw_line_printf(line, "not freed %s", bytes.text);
+	if (shot->sampled)
+		mw_line_printf(line, " %s %s", picture->utf8 ? "±" : "+-",
+			       mw_show_size((uint64_t)(sqrt(shot->variance) + 0.5)).text);
+	mw_line_printf(line, ", %s/s (last %.0f s), %s blocks, heap %s, vm %s", growth.text,
 		       (double)(shot->time_ns - base->time_ns) / NS,
 		       mw_show_count(shot->heap.count + shot->vm.count).text, mw_show_size(shot->heap.bytes).text,
 		       mw_show_size(shot->vm.bytes).text);

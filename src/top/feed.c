@@ -360,6 +360,8 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	shot->zeros = feed->zeros;
 	mw_track_totals(model->track, MW_KIND_HEAP, &totals);
 	shot->heap = totals.impacting;
+	shot->variance = totals.spreads.impacting.bytes;
+	shot->sampled = mw_track_sampled(model->track);
 	mw_track_totals(model->track, MW_KIND_VM, &totals);
 	shot->vm = totals.impacting;
 	shot->events = feed->earlier_events + mw_recorder_events(recorder);

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ static void add_sums(struct mw_top_row *row, const struct mw_track_sum *now, con
 {
 	row->impacting.bytes += now->impacting.bytes;
 	row->impacting.count += now->impacting.count;
+	row->variance += now->variance;
 	row->allocations += now->allocations;
 	row->growth += (int64_t)now->impacting.bytes - (before ? (int64_t)before->impacting.bytes : 0);
 	row->new_allocations += now->allocations - (before ? before->allocations : 0);
@@ -657,9 +659,12 @@ static void put_detail(const struct mw_top_view *view, struct mw_line *line, con
 
 	if (!row || !stack)
 		return;
-	mw_line_printf(line, "   = %s bytes in %s blocks not freed, of %s allocated, by %s",
-		       mw_show_count(row->impacting.bytes).text, mw_show_count(row->impacting.count).text,
-		       mw_show_count(row->allocations).text, stack->api ? stack->api : "?");
+	mw_line_printf(line, "   = %s", mw_show_count(row->impacting.bytes).text);
+	if (view->shown->sampled && row->kind == MW_KIND_HEAP)
+		mw_line_printf(line, " ± %s", mw_show_count((uint64_t)(sqrt(row->variance) + 0.5)).text);
+	mw_line_printf(line, " bytes in %s blocks not freed, of %s allocated, by %s",
+		       mw_show_count(row->impacting.count).text, mw_show_count(row->allocations).text,
+		       stack->api ? stack->api : "?");
 	if (named)
 		mw_line_printf(line, ", stack %s", named->stack.id);
 	if (stack->cut != MW_STACK_COMPLETE)

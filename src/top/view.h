@@ -34,6 +34,7 @@ struct mw_top_row {
 	uint32_t key; /* the number of the stack, module (MW_MODULE_NONE: none) or thread */
 	enum mw_kind kind;
 	struct mw_amount impacting;
+	double variance;          /* of its bytes, where blocks are sampled */
 	uint64_t allocations;     /* since the zero point */
 	int64_t growth;           /* of impacting bytes over the span */
 	uint64_t new_allocations; /* in the span */

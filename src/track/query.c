@@ -180,17 +180,19 @@ void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_tr
 	};
 }
 
-static struct mw_track_sum sum_of(const struct mw_amount *impacting, const struct mw_amount *transient)
+static struct mw_track_sum sum_of(const struct mw_amount *impacting, const struct mw_amount *transient,
+				  const struct mw_spreads *spreads)
 {
-	return (struct mw_track_sum){.impacting = *impacting, .allocations = impacting->count + transient->count};
+	return (struct mw_track_sum){*impacting, impacting->count + transient->count, spreads->impacting.bytes};
 }
 
 void mw_track_stack_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, i)->tally;
+		struct mw_spreads spreads = mw_sampling_of_stack(track, i);
 
-		out[i] = sum_of(&tally->impacting, &tally->transient);
+		out[i] = sum_of(&tally->impacting, &tally->transient, &spreads);
 	}
 }
 
@@ -198,14 +200,25 @@ void mw_track_thread_sums(const struct mw_track *track, struct mw_track_sum *out
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mw_thread_record *thread = mw_thread_table_at(&track->threads, i);
+		struct mw_spreads spreads = mw_sampling_of_thread(track, i);
 
-		out[i] = sum_of(&thread->impacting, &thread->transient);
+		out[i] = sum_of(&thread->impacting, &thread->transient, &spreads);
 	}
 }
 
 const struct mw_sampling *mw_track_sampling(const struct mw_track *track)
 {
 	return track->sampling;
+}
+
+uint64_t mw_track_sampled(const struct mw_track *track)
+{
+	const struct mw_sampling *sampling = track->sampling;
+	uint64_t largest = 0;
+
+	for (uint32_t i = 0; sampling && i < sampling->interval_count; i++)
+		largest = sampling->intervals[i].bytes > largest ? sampling->intervals[i].bytes : largest;
+	return largest;
 }
 
 uint64_t mw_track_now(const struct mw_track *track)

@@ -211,15 +211,6 @@ struct mw_error *mw_sampling_set_interval(struct mw_track *track, mw_addr addr, 
 	return NULL;
 }
 
-uint64_t mw_sampling_largest(const struct mw_sampling *sampling)
-{
-	uint64_t largest = 0;
-
-	for (uint32_t i = 0; i < sampling->interval_count; i++)
-		largest = sampling->intervals[i].bytes > largest ? sampling->intervals[i].bytes : largest;
-	return largest;
-}
-
 struct mw_spreads mw_sampling_of_stack(const struct mw_track *track, uint32_t stack)
 {
 	const struct mw_sampling *sampling = track->sampling;

@@ -86,9 +86,6 @@ struct mw_error *mw_sampling_set_interval(struct mw_track *track, mw_addr addr, 
 /* The block went, after the window. */
 void mw_sampling_settled(struct mw_track *track, const struct mw_block *block, struct mw_weight weight);
 
-/* The largest interval. */
-uint64_t mw_sampling_largest(const struct mw_sampling *sampling);
-
 /* Spreads of a stack, a thread, or all; zeros where there are none. */
 struct mw_spreads mw_sampling_of_stack(const struct mw_track *track, uint32_t stack);
 struct mw_spreads mw_sampling_of_thread(const struct mw_track *track, uint32_t thread);

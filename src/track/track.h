@@ -183,12 +183,15 @@ void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_s
 struct mw_track_sum {
 	struct mw_amount impacting;
 	uint64_t allocations;
+	double variance; /* of impacting.bytes, where blocks are sampled */
 };
 void mw_track_stack_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count);
 void mw_track_thread_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count);
 /* What is known of the sampling of heap blocks; NULL: every one is recorded. Good until the next event. */
 struct mw_sampling;
 const struct mw_sampling *mw_track_sampling(const struct mw_track *track);
+/* The largest interval that they were sampled with, bytes; 0: every one is recorded. */
+uint64_t mw_track_sampled(const struct mw_track *track);
 /* The latest time of all events until now. */
 uint64_t mw_track_now(const struct mw_track *track);
 struct mw_histogram;

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
-#include "track/sampling.h"
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/summary.h"
@@ -472,10 +471,7 @@ static struct mw_error *build(struct builder *builder, const struct mw_diff_inpu
 		builder->sides[which].input = &inputs[which];
 		fill_snapshot(builder->arena, &inputs[which].snapshot, &diff->snapshots[which]);
 		diff->snapshots[which].build_id = find_build(&inputs[which], builder->arena);
-		diff->snapshots[which].sampled = 0;
-		if (mw_track_sampling(inputs[which].summary->track))
-			diff->snapshots[which].sampled =
-				mw_sampling_largest(mw_track_sampling(inputs[which].summary->track));
+		diff->snapshots[which].sampled = mw_track_sampled(inputs[which].summary->track);
 		MW_TRY(add_side(builder, (enum mw_diff_side)which));
 	}
 	diff->basis = choose_basis(diff->snapshots);

@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "track/replaced.h"
-#include "track/sampling.h"
 #include "view/verdict.h"
 
 #include <math.h>
@@ -247,7 +246,7 @@ static void count_units(const struct walk *walk, uint32_t i)
 	double bytes = (double)input->size.bytes, blocks = (double)input->size.count, unit = walk->units[i];
 
 	/* So that exp(-samples) is the chance that nothing of as many bytes would have been sampled; a block counts as a byte. */
-	input->samples = fmax(bytes, blocks) / (double)mw_sampling_largest(mw_track_sampling(walk->track));
+	input->samples = fmax(bytes, blocks) / (double)mw_track_sampled(walk->track);
 	input->size.count = units_in(input->size.bytes, unit, size.blocks);
 	input->impacting.count = units_in(input->impacting.bytes, unit, spreads->impacting.blocks);
 	input->transient.count = units_in(input->transient.bytes, unit, spreads->transient.blocks);

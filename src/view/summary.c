@@ -491,7 +491,7 @@ static struct mw_error *fill_sampling(const struct mw_summary_input *input, stru
 		out->intervals[i] = (struct mw_report_sampled){
 			interval->bytes, held ? (double)interval->first_ns / 1e9 : -1, interval->blocks};
 	}
-	out->interval = mw_sampling_largest(sampling);
+	out->interval = mw_track_sampled(input->track);
 	out->unseen = (uint64_t)mw_sampling_limits(0, 0, (double)out->interval).high;
 	return NULL;
 }

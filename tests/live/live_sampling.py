@@ -4,11 +4,13 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import unittest
 
 import mwlive
 import mwrec
+import mwtop
 
 KEPT = ('keep_small', 'keep_pages', 'keep_large', 'grow')
 ERRORS = 6  # standard errors that an estimate may be off by: one in a billion is further off
@@ -136,6 +138,20 @@ class Sampling(unittest.TestCase):
         self.assertEqual(report['sampling']['intervals'][0]['bytes'], 512 << 10)
         self.assertEqual(report['sampling']['interval'], max(i['bytes'] for i in report['sampling']['intervals']))
         self.check_estimates(answer, report)
+
+    @unittest.skipUnless(shutil.which('tmux'), 'tmux is not installed')
+    def test_top(self):
+        menu = mwtop.Menu(self)
+        screen = mwtop.Screen(self, menu.pid, options=('--sample', '16K'), width=150)
+        screen.wait('^not freed|nothing has been')
+        menu.order('a', 'b', 'v')
+        screen.wait('sampled, one heap block in 16.0 KiB: amounts are estimates')
+        screen.wait('^not freed .* ± ')
+        screen.wait('KiB .* grow_a ')
+        screen.keys('Down', 'Enter')
+        screen.wait('^   = [0-9,]+ ± [0-9,]+ bytes in [0-9,]+ blocks not freed')
+        screen.quit()
+        menu.end()
 
     def test_page(self):
         """The page says that its amounts are estimates."""

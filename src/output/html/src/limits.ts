@@ -24,6 +24,19 @@ export function endText(report: Report): string {
 	return `${ENDED[ended] ?? ended}${why}`;
 }
 
+/** How many blocks are recorded; "" where all are. */
+export function sampledText(reports: Report[]): string {
+	const all = reports.flatMap(({ sampling }) => sampling?.intervals.map((interval) => interval.bytes) ?? []);
+	if (!all.length) return "";
+	const [least, most] = [Math.min(...all), Math.max(...all)];
+	return `one heap block in ${bytes(least)}${least < most ? ` to ${bytes(most)}` : ""} on average`;
+}
+
+/** What a place may have kept unseen, of the process where that is most; 0 where all blocks are recorded. */
+export function unseenOf(reports: Report[]): number {
+	return Math.max(0, ...reports.map(({ sampling }) => sampling?.unseen ?? 0));
+}
+
 /** The option that watches the children which were not. */
 function unwatchedOf(report: Report): { count: number; option: string } {
 	const pids = (report.children ?? []).filter(({ watched }) => !watched).map(({ pid }) => pid);
@@ -94,12 +107,14 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	if (lost.stacks) out.push([`${many(lost.stacks, "stack was", "stacks were")} lost.`]);
 	const missing = (["heap", "vm"] as const).filter((kind) => !totals[kind]);
 	if (missing.length) out.push([`Not recorded, as it was not asked for: ${missing.join(", ")}.`]);
-	const freed = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.count ?? 0), 0);
-	const freedBytes = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.bytes ?? 0), 0);
+	if (report.sampling) out.push([`What was not sampled: a place that kept less than ${bytes(report.sampling.unseen)} of heap blocks may not have been seen at all (one that kept more was seen with a probability of 95 %).`]);
+	const older = totals.heap?.aofi !== null;
+	const freed = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi?.count ?? 0), 0);
+	const freedBytes = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi?.bytes ?? 0), 0);
 	const unknown = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi_unknown ?? 0), 0);
 	if (!report.target.launched || report.window.from > 0 || freed) out.push([
 		"Memory from before the window is not in this report: only what was allocated since can show as not freed.",
-		freed ? ` ${many(freed, "older block was", "older blocks were")} freed inside it (${unknown === freed ? "size unknown" : `${bytes(freedBytes)}${unknown ? `; ${count(unknown)} of them of unknown size` : ""}`}).` : "",
+		!older ? " How many older heap blocks were freed inside it is not known, as blocks are sampled." : freed ? ` ${many(freed, "older block was", "older blocks were")} freed inside it (${unknown === freed ? "size unknown" : `${bytes(freedBytes)}${unknown ? `; ${count(unknown)} of them of unknown size` : ""}`}).` : "",
 	]);
 	const ended = report.window.ended === "exit" || report.window.ended === "exec";
 	if (ended && !report.address_space?.end) out.push(["The address space at the end is not known: it is read before a process exits, not before it is killed or calls exec."]);

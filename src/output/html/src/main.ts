@@ -8,7 +8,7 @@ import { many, seconds } from "./format";
 import { Flame } from "./flame";
 import { processText } from "./labels";
 import { LifetimesView } from "./lifetimes";
-import { Limits, endText } from "./limits";
+import { Limits, endText, sampledText } from "./limits";
 import { Model } from "./model";
 import { Overview } from "./overview";
 import { SpaceView } from "./space";
@@ -44,7 +44,9 @@ function missedText(model: Model): string {
 function header(model: Model): HTMLElement {
 	const first = model.processes[0]!.report;
 	const several = model.processes.length > 1;
-	const complete = model.processes.every(({ report }) => report.complete);
+	const sampled = sampledText(model.processes.map(({ report }) => report));
+	// Whatever was not sampled was not lost.
+	const complete = model.processes.every(({ report }) => report.complete || (report.sampling && !report.cut && !report.lost.events && !report.lost.stacks && !report.lost.not_hooked.length));
 	const lost = model.processes.reduce((sum, { report }) => sum + report.lost.events, 0);
 	const cut = model.processes.some(({ report }) => report.cut);
 	const command = first.target.command?.join(" ") ?? first.target.exe ?? "";
@@ -62,8 +64,9 @@ function header(model: Model): HTMLElement {
 			first.window.settle ? ` · settled: frees were recorded for ${seconds(first.window.settle)} after the window` : "",
 			` · ended ${endText(first)}`,
 			" · ",
-			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : `incomplete: ${cut ? "the end of the recording is missing" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
+			h("span", { class: complete ? "ok" : "incomplete" }, complete ? (sampled ? "no event was lost" : "nothing was lost") : `incomplete: ${cut ? "the end of the recording is missing" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
 		),
+		sampled && h("p", { class: "subtitle sampled" }, `Sampled: ${sampled}; amounts are estimates ± standard error.`),
 	);
 }
 

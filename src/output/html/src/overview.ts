@@ -43,13 +43,23 @@ export class Overview {
 		if (total[IMPACTING]) impacting[1].push(`, ${bytes(total[IMPACTING + 1]! / length)} a second`);
 		const transient = of(TRANSIENT);
 		if (total[TRANSIENT]) transient[1].push(`, mean life ${seconds(total[LIVED]! / total[TRANSIENT]! / 1e9)}`);
-		const older = of(AOFI);
-		if (total[AOFI + 2] && total[AOFI + 2] !== total[AOFI]) older[1].push(`; ${many(total[AOFI + 2]!, "block")} of unknown size`);
+		const sampled = app.memory !== "vm" && app.memory !== "internal" && app.processes().some(({ report }) => report.sampling);
+		// The totals' own errors, where the figures are those of the totals.
+		const errorOf = (amount: "impacting" | "transient" | "size"): string => {
+			const error = interval.whole && !app.filter && app.processes().length === 1 ? app.processes()[0]!.report.totals.heap?.[amount].error : undefined;
+			return !sampled ? "" : error ? ` ± ${bytes(error.bytes)}` : " (estimated)";
+		};
+		impacting[1].unshift(errorOf("impacting"), " ");
+		transient[1].unshift(errorOf("transient"), " ");
+		// Of older blocks only those are known that were sampled in the window.
+		const unknown = sampled && app.processes().some(({ report }) => report.totals.heap?.aofi === null) && interval.start === 0;
+		const older: [Node, (Node | string)[]] = unknown ? [h("data", { value: 0 }, "not known"), ["as blocks are sampled"]] : of(AOFI);
+		if (!unknown && total[AOFI + 2] && total[AOFI + 2] !== total[AOFI]) older[1].push(`; ${many(total[AOFI + 2]!, "block")} of unknown size`);
 		const all = total[IMPACTING + 1]! + total[TRANSIENT + 1]!;
 		fill(
 			this.tiles,
 			tile("Not freed", "Allocated in this interval and not freed by its end: a leak, or a cache that fills", impacting[0], impacting[1], "impacting"),
-			tile("Allocated", "All that was allocated in this interval", size(all), ["in ", number(total[IMPACTING]! + total[TRANSIENT]!), " blocks"], "size"),
+			tile("Allocated", "All that was allocated in this interval", size(all), [errorOf("size"), " in ", number(total[IMPACTING]! + total[TRANSIENT]!), " blocks"], "size"),
 			tile(interval.whole ? "Freed in the window" : "Freed in the interval", "Allocated in this interval, and freed in it", transient[0], transient[1], "transient"),
 			tile("Older, freed", "Allocated before this interval, and freed in it", older[0], older[1], "aofi"),
 			tile("Most at once", "The most that was outstanding at the end of any step, of what was allocated in this interval", size(peak.bytes), [`at ${moment(peak.at)}`], "peak"),
@@ -61,7 +71,7 @@ export class Overview {
 			this.sentence,
 			interval.whole ? "The whole report: " : "Interval: ",
 			h("b", null, `${moment(interval.start)} to ${moment(interval.end)}`),
-			` (${seconds(length)}). Figures are of this time, exact at steps of ${seconds(bin / 1e9)}.`,
+			` (${seconds(length)}). Figures are of this time, ${sampled ? "estimated" : "exact"} at steps of ${seconds(bin / 1e9)}.`,
 			app.filter ? " Only stacks that match the filter." : "",
 		);
 		this.sentence.dataset.start = String(interval.start);

@@ -10,6 +10,7 @@ import { INTERNAL } from "./model";
 import { spark } from "./series";
 import { sparkElement } from "./table";
 import type { Frame, Suspect } from "./types";
+import { unseenOf } from "./limits";
 import { FREED_LATER, type Verdict, badge, explain, reservation, verdictOf } from "./verdicts";
 
 type By = "line" | "stack" | "module";
@@ -94,14 +95,16 @@ export class Suspects {
 
 	private summary(items: Item[], total: number): string {
 		const what = this.by === "line" ? "place" : this.by;
-		if (!this.app.sums.total(this.app.scope).subarray(0, AOFI).some(Boolean)) return this.app.filter ? "No stack that matches the filter allocated anything in this interval." : "Nothing was allocated in this interval.";
-		if (!items.length) return "All that was allocated in this interval was freed by its end.";
+		const unseen = unseenOf(this.app.processes().map(({ report }) => report));
+		if (!this.app.sums.total(this.app.scope).subarray(0, AOFI).some(Boolean)) return this.app.filter ? "No stack that matches the filter allocated anything in this interval." : unseen ? `No block was sampled in this interval; up to ${bytes(unseen)} in any one place may not have been seen.` : "Nothing was allocated in this interval.";
+		if (!items.length) return unseen ? `All blocks that were sampled were freed by the end of this interval; up to ${bytes(unseen)} in any one place may not have been seen.` : "All that was allocated in this interval was freed by its end.";
 		const growing = items.filter((item) => item.verdict.rank === 0);
 		const open = items.filter((item) => item.verdict.rank === 1).length;
 		const held = growing.reduce((sum, item) => sum + MEASURES.impacting(item.sums, item.at), 0);
 		if (growing.length) return `${many(growing.length, what)} ${growing.length === 1 ? "keeps" : "keep"} growing: ${bytes(held)}, ${percent(held, total)} of what was not freed.`;
 		// "Too short to tell" is no all-clear.
-		return open ? `No leak found, but the window was too short to judge ${many(open, what)}.` : `No leak found: no ${what} keeps growing.`;
+		if (open) return `No leak found, but the window was too short${unseen ? ", or too little was sampled," : ""} to judge ${many(open, what)}.`;
+		return `No leak found: no ${what} keeps growing.${unseen ? ` Blocks were sampled: up to ${bytes(unseen)} in any one place may not have been seen.` : ""}`;
 	}
 
 	private items(): Item[] {
@@ -196,6 +199,7 @@ export class Suspects {
 					"div",
 					{ class: "suspect-figures" },
 					h("div", { class: "held" }, size(held)),
+					this.error(item),
 					h("div", { class: "note" }, number(blocks), blocks === 1 ? " block, " : " blocks, ", this.share(item, held, total)),
 					h("div", { class: "note" }, `${bytes(held / this.app.seconds())} a second`),
 					h("div", { class: "meter" }, bar),
@@ -233,6 +237,17 @@ export class Suspects {
 		// The stacks of a line are judged together where none can be by itself.
 		if (this.by === "stack" && line && verdictOf(line).rank < item.verdict.rank) doubt = `Together with the other stacks of its line: ${line.verdict}.`;
 		return h("p", { class: "verdict" }, badge(item.verdict), known ? "" : [this.by === "module" ? " Judged by its worst stack." : "", " ", item.verdict.means], doubt && h("span", { class: "doubt" }, " ", doubt));
+	}
+
+	/** How far the bytes may be off, where they are estimated. */
+	private error(item: Item): HTMLElement | false {
+		const { app } = this;
+		if (!app.processes().some(({ report }) => report.sampling) || item.stacks.every((stack) => app.model.stacks[stack]!.kind !== "heap")) return false;
+		const squares = item.stacks.reduce((sum, stack) => sum + (app.model.stacks[stack]!.impacting.error?.bytes ?? 0) ** 2, 0);
+		const few = item.suspect?.error && item.suspect.error.sampled < 20 && squares > (item.suspect.bytes / 100) ** 2 ? item.suspect.error : null;
+		// Of a part of the window it is not known.
+		const text = !app.interval.whole ? "estimated" : few ? `${bytes(few.low)} to ${bytes(few.high)}, as ${few.sampled === 1 ? "1 block was" : `${count(few.sampled)} blocks were`} sampled` : `± ${bytes(Math.sqrt(squares))}`;
+		return h("div", { class: "note error" }, text);
 	}
 
 	/** Of what grew, where blocks are but a part of that: their share of all blocks would mislead. */

@@ -4,6 +4,14 @@
 export interface Amount {
 	count: number;
 	bytes: number;
+	error?: { count: number; bytes: number }; // standard error, where blocks are sampled
+}
+
+/** How heap blocks were sampled: one in so many bytes. */
+export interface Sampling {
+	interval: number; // the largest
+	intervals: { bytes: number; from: number | null; blocks: number }[];
+	unseen: number; // a stack that has more bytes is seen with a probability of 95 %
 }
 
 export interface Frame {
@@ -45,7 +53,7 @@ export interface Stack {
 	size: Amount;
 	impacting: Amount;
 	transient: Amount;
-	aofi: Amount;
+	aofi: Amount | null; // null: not known
 	peak: { bytes: number; count: number; at: number };
 	lifetime_ns: { min: number; median: number; p99: number; max: number } | null;
 	oldest: number | null;
@@ -69,14 +77,15 @@ export interface Suspect {
 	seconds_to_limit: number | null;
 	stacks: string[]; // ids
 	sentence: string;
+	error?: { bytes: number; blocks: number; low: number; high: number; sampled: number }; // where its blocks are sampled
 }
 
 export interface Totals {
 	size: Amount;
 	impacting: Amount;
 	transient: Amount;
-	aofi: Amount;
-	aofi_unknown: number;
+	aofi: Amount | null; // null: not known
+	aofi_unknown: number | null;
 	aofo: Amount;
 	peak: { bytes: number; count: number; at: number };
 }
@@ -140,6 +149,7 @@ export interface Report {
 		hooks: { function: string | null; module: string | null; role: string | null; refused: string | null }[];
 	};
 	complete: boolean;
+	sampling?: Sampling | null;
 	lost: { events: number; stacks: number; not_hooked: { function: string | null; module: string | null; why: string | null }[] };
 	cut?: string | null;
 	totals: Record<KindName, Totals | null>;
