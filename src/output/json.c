@@ -574,11 +574,14 @@ static json_t *sampled_value(const struct mw_report_sampled *interval)
 			 MW_OF(interval, blocks));
 }
 
-static json_t *sampling_value(const struct mw_report_sampling *sampling)
+static json_t *sampling_value(const struct mw_report *report)
 {
+	const struct mw_report_sampling *sampling = &report->sampling;
+
 	if (!sampling->interval)
 		return json_null();
 	return MW_OBJECT(MW_OF(sampling, interval),
+			 MW_KEY("from", json_real((double)report->engine.stats.sampled_from_ns / 1e9)),
 			 MW_KEY("intervals", MW_ARRAY(i, sampling->count, sampled_value(&sampling->intervals[i]))),
 			 MW_OF(sampling, exact), MW_OF(sampling, unseen));
 }
@@ -677,7 +680,7 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "lost", lost_value(report));
 	if (report->lost.cut)
 		put_member(writer, "cut", mw_json_text(report->lost.cut));
-	put_member(writer, "sampling", sampling_value(&report->sampling));
+	put_member(writer, "sampling", sampling_value(report));
 	put_member(writer, "totals", all_totals_value(report));
 	put_member(writer, "children", children_value(report));
 	put_member(writer, "nameless", mw_json_texts(report->nameless.modules, report->nameless.module_count));

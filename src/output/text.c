@@ -218,7 +218,11 @@ static void put_sampling(struct mw_text *text)
 		return;
 	for (size_t i = 0; i < sampling->count; i++)
 		least = sampling->intervals[i].bytes < least ? sampling->intervals[i].bytes : least;
-	mw_line_printf(&text->line, "  sampled: one heap block in %s", mw_show_size(least).text);
+	mw_line_printf(&text->line, "  sampled");
+	if (text->report->engine.stats.sampled_from_ns)
+		mw_line_printf(&text->line, " from %s on, as memwatch could not follow",
+			       mw_show_seconds((double)text->report->engine.stats.sampled_from_ns / 1e9).text);
+	mw_line_printf(&text->line, ": one heap block in %s", mw_show_size(least).text);
 	if (least < sampling->interval)
 		mw_line_printf(&text->line, " to %s", mw_show_size(sampling->interval).text);
 	mw_line_printf(&text->line, " on average; amounts are estimates ± standard error");

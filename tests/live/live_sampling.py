@@ -28,10 +28,6 @@ def estimate(stacks, amount='impacting', unit='bytes'):
 
 
 class Sampling(unittest.TestCase):
-    def setUp(self):
-        if mwlive.config.engine == 'jump':
-            self.skipTest('engine jump does not sample')
-
     def record(self, seconds, *options):
         """A window of the target's whole work: its answer, the report, and the recording, which says the same."""
         target = mwlive.Target(self, 'sampled', seconds)
@@ -100,6 +96,42 @@ class Sampling(unittest.TestCase):
                          report['totals']['heap']['impacting']['bytes'])
         self.assertGreater(older['error']['bytes'], 0)
         self.assertIsNotNone(late['totals']['heap']['aofi'])
+
+    def test_goes_over(self):
+        """A window in which every block is recorded, until memwatch can't follow: nothing is lost, nobody waits any more."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('engine trap stops the thread at each call')
+        target = mwlive.Target(self, 'sampled', 2, 1)
+        kept = mwrec.Kept(self, target.pid, options=('--overload', 'sample'), complete=None)
+        target.go()
+        answer = target.done()
+        report, = kept.stop()
+        target.finish()
+        sampling = report['sampling']
+        self.assertEqual(report['lost']['events'], 0)
+        self.assertFalse(report['complete'])
+        self.assertGreater(sampling['exact'], 0)
+        self.assertGreaterEqual(sampling['intervals'][0]['from'], 0)
+        self.assertGreater(sampling['from'], 0)
+        self.assertEqual(sampling['intervals'][0]['bytes'], 64 << 10)
+        self.check_estimates(answer, report)
+        # Blocks from before it were freed after it.
+        self.assertEqual(estimate(heap_stacks(report, 'hold')), (0, 0))
+        text = ' '.join(self.text(kept.path, 'report').split())
+        self.assertIn('on, as memwatch could not follow: one heap block in 64.0 KiB', text)
+
+    def test_drops(self):
+        """What finds no room is lost, and counted."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('engine trap stops the thread at each call')
+        target = mwlive.Target(self, 'sampled', 2, 1)
+        kept = mwrec.Kept(self, target.pid, options=('--overload', 'drop'), complete=None)
+        target.go()
+        target.done()
+        report, = kept.stop()
+        target.finish()
+        self.assertGreater(report['lost']['events'], 0)
+        self.assertIsNone(report['sampling'])
 
     def test_text(self):
         _, _, path = self.record(0, '--sample', '512K')

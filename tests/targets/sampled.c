@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sampled [SECONDS]: allocates from several stacks, keeps what it says, and frees the rest: what estimates of sampled blocks are
+ * sampled [SECONDS [FAST]]: allocates from several stacks, keeps what it says, and frees the rest: what estimates of sampled blocks are
  * held against. For so long (0 by default: once) it goes on, a round each 20 ms, so that it can be seen what grows; a round more
  * is a known amount more.
  *
@@ -9,10 +9,15 @@
  *   keep_large   blocks of 1 MiB (never touched), of which every second is freed at once
  *   pass         blocks of 200 bytes, all freed at once
  *   grow         a block of 1000 bytes that is reallocated to 5000
+ *   hold         a thousand blocks that are kept until the end, and freed then
+ *
+ * FAST: beside them pairs of 32 bytes (rush), by two threads that do nothing else: more than memwatch can follow.
  */
 #include "target.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -79,6 +84,28 @@ static KEEP void grow(void)
 	}
 }
 
+static void *held[1000];
+
+static KEEP void hold(void)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		held[i] = malloc(3000);
+}
+
+static atomic_bool stop;
+
+static KEEP void *rush(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&stop)) {
+		void *block = malloc(32);
+
+		OPAQUE(block);
+		free(block);
+	}
+	return NULL;
+}
+
 static void round_of_all(void)
 {
 	keep_small();
@@ -100,15 +127,25 @@ int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : 0, end;
 	uint64_t rounds = 0;
+	pthread_t threads[2];
 
 	target_ready();
 	end = now() + seconds;
+	hold();
+	for (unsigned i = 0; i < 2 && argc > 2; i++)
+		if (pthread_create(&threads[i], NULL, rush, NULL))
+			target_fail("pthread_create");
 	do {
 		round_of_all();
 		rounds++;
 		if (seconds > 0)
 			(void)poll(NULL, 0, 20);
 	} while (now() < end);
+	for (unsigned i = 0; i < 1000; i++)
+		free(held[i]);
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < 2 && argc > 2; i++)
+		pthread_join(threads[i], NULL);
 	target_say("rounds", rounds);
 	target_say("keep_small", kept[0] * 64);
 	target_say("keep_pages", kept[1] * 4096);
