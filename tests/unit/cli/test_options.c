@@ -154,11 +154,17 @@ static void test_cost(void **state)
 		const char *line;
 		uint64_t interval;
 		uint32_t budget;
+		enum mw_overload overload;
+		uint32_t max_wait;
 	} cases[] = {
-		{"-p 1", 0, 0},
-		{"-p 1 --sample 512K", 512 << 10, 0},
-		{"-p 1 --sample 1MiB --budget 2.5 --engine trap", 1 << 20, 25000},
-		{"-p 1 --budget 5%", 512 << 10, 50000},
+		{"-p 1", 0, 0, MW_OVERLOAD_WAIT, 0},
+		{"-p 1 --max-wait 20", 0, 0, MW_OVERLOAD_WAIT, 200000},
+		{"-p 1 --max-wait 100 --overload wait", 0, 0, MW_OVERLOAD_WAIT, 0},
+		{"-p 1 --overload sample", 0, 0, MW_OVERLOAD_SAMPLE, 0},
+		{"-p 1 --overload drop --engine jump", 0, 0, MW_OVERLOAD_DROP, 0},
+		{"-p 1 --sample 512K", 512 << 10, 0, MW_OVERLOAD_SAMPLE, 0},
+		{"-p 1 --sample 1MiB --budget 2.5 --engine trap", 1 << 20, 25000, MW_OVERLOAD_SAMPLE, 0},
+		{"-p 1 --budget 5%", 512 << 10, 50000, MW_OVERLOAD_SAMPLE, 0},
 	};
 	static const struct {
 		const char *line, *mentions;
@@ -167,6 +173,13 @@ static void test_cost(void **state)
 		{"-p 1 --sample 2T", "--sample"},
 		{"-p 1 --budget 100", "--budget"},
 		{"-p 1 --budget 0", "--budget"},
+		{"-p 1 --overload never", "--overload"},
+		{"-p 1 --max-wait 101", "--max-wait"},
+		{"-p 1 --engine trap --overload drop", "engine trap"},
+		{"-p 1 --engine trap --max-wait 5", "--max-wait"},
+		{"-p 1 --sample 512K --overload wait", "sampled"},
+		{"-p 1 --budget 5 --max-wait 5", "--max-wait"},
+		{"-p 1 --overload sample --max-wait 5", "--overload sample"},
 	};
 	const struct mw_cli_command *const commands[] = {&mw_cli_command_record, &mw_cli_command_top};
 	struct mw_cli_options options;
@@ -178,6 +191,8 @@ static void test_cost(void **state)
 		assert_null(parse(commands[i % 2], cases[i / 2].line, line, argv, &options));
 		assert_int_equal(options.session.sample_interval, cases[i / 2].interval);
 		assert_int_equal(options.session.budget, cases[i / 2].budget);
+		assert_int_equal(options.session.overload, cases[i / 2].overload);
+		assert_int_equal(options.session.max_wait, cases[i / 2].max_wait);
 		mw_cli_options_deinit(&options);
 	}
 	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++)

@@ -239,6 +239,21 @@ static void test_percent(void **state)
 	}
 }
 
+static void test_share(void **state)
+{
+	static const char *const bad[] = {"", "0", "100.1", "-1", "all"};
+	uint32_t millionths = 7;
+
+	(void)state;
+	assert_null(mw_cli_parse(MW_CLI_TYPE_SHARE, "--max-wait", "2.5%", &millionths));
+	assert_int_equal(millionths, 25000);
+	assert_null(mw_cli_parse(MW_CLI_TYPE_SHARE, "--max-wait", "100", &millionths));
+	assert_int_equal(millionths, 1000000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_SHARE, "--max-wait", bad[i], &millionths), "--max-wait");
+	assert_int_equal(millionths, 1000000);
+}
+
 static void test_nearest(void **state)
 {
 	static const char *const words[] = {"doctor", "report", "top", NULL};
@@ -263,8 +278,8 @@ UNIT_GROUP(parse)
 		cmocka_unit_test(test_count),        cmocka_unit_test(test_pids),
 		cmocka_unit_test(test_pids_refused), cmocka_unit_test(test_track),
 		cmocka_unit_test(test_nearest),      cmocka_unit_test(test_size),
-		cmocka_unit_test(test_percent),      cmocka_unit_test(test_moment),
-		cmocka_unit_test(test_is_pids),
+		cmocka_unit_test(test_share),        cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_moment),       cmocka_unit_test(test_is_pids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

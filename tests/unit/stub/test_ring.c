@@ -68,6 +68,49 @@ static void test_waits_for_room(void **state)
 	assert_int_equal(slot->drained, slot->reserved);
 }
 
+/* Each pause is 10 ticks of the rig's, and memwatch reads at the tenth. */
+static void test_waits_for_too_long(void **state)
+{
+	struct mw_ring_control *control = rig.shared.control;
+	struct mw_ring_slot *slot = rig_slot();
+	uint64_t n = 0;
+
+	(void)state;
+	rig.on_pause = drain_some;
+	control->wait_weight = 40;
+	control->wait_most = UINT64_C(1) << 40;
+	while (rig.pauses == 0)
+		pair(n++);
+	assert_int_equal(control->overloaded, 0);
+	assert_in_range(slot->debt, rig.ticks + 39 * slot->waited - 200, rig.ticks + 40 * slot->waited);
+	/* The same wait is too much where less may be open … */
+	control->wait_most = 39 * slot->waited;
+	for (rig.pauses = 0; rig.pauses == 0;)
+		pair(n++);
+	assert_int_equal(control->overloaded, 1);
+	/* … and not when the time before has passed. */
+	control->overloaded = 0;
+	control->wait_most = 41 * slot->waited;
+	rig.ticks = slot->debt;
+	for (rig.pauses = 0; rig.pauses == 0;)
+		pair(n++);
+	assert_int_equal(control->overloaded, 0);
+	assert_int_equal(slot->lost_events, 0);
+}
+
+static void test_drops(void **state)
+{
+	struct mw_ring_slot *slot = rig_slot();
+
+	(void)state;
+	rig.shared.control->drop = 1;
+	for (uint64_t n = 0; slot->lost_events == 0; n++)
+		pair(n);
+	assert_int_equal(slot->waited, 0);
+	assert_int_equal(rig.pauses, 0);
+	assert_int_equal(slot->reserved, 64);
+}
+
 static void test_no_room_in_time(void **state)
 {
 	struct mw_ring_slot *slot = rig_slot();
@@ -291,6 +334,8 @@ UNIT_GROUP(ring)
 	const struct CMUnitTest tests[] = {
 		T(test_laps),
 		T(test_waits_for_room),
+		T(test_waits_for_too_long),
+		T(test_drops),
 		T(test_no_room_in_time),
 		T(test_memwatch_is_gone),
 		T(test_turned_off_while_waiting),

@@ -465,8 +465,12 @@ static void test_from_exact_to_sampled(void **state)
 	rig_alloc(rig, 1, 0x100, 100);
 	rig_alloc(rig, 2, 0x200, 100);
 	rig_free(rig, 3, 0x200);
+	rig_vm(rig, MW_EVENT_MAP, 3, 0, 0x10000, 4096);
 	assert_null(mw_track_sampling(rig->track));
 	sampling_begins(rig);
+	/* Mappings are never sampled. */
+	assert_int_equal(rig_of_stack(rig, rig->vm).totals.impacting.count, 1);
+	assert_int_equal(rig_of_stack(rig, rig->vm).totals.spreads.impacting.blocks, 0);
 	sample(rig, 4, 0x300, 100, rig->heap);
 	weight = mw_weigh(INTERVAL, 100, 0x300, 4);
 	totals = rig_of_stack(rig, rig->heap).totals;
