@@ -27,6 +27,11 @@ GOALS = [
      0.05, "of the time"),
     ("pair, twice as many", "waited", "waits beside twice as many", "at most", 0.05, "of the time"),
     ("pair 8 deep", "after", "after the window", "at least", 0.95, "of the bare rate"),
+    ("sampled, 8 deep", "calls", "a pair that is not sampled, 8 deep", "at most", 0.1, "system calls"),
+    ("sampled, 30 deep", "calls", "a pair that is not sampled, 30 deep", "at most", 0.1, "system calls"),
+    ("sampled, two threads", "waited", "sampled, two threads at full rate wait", "at most", 0.0001, "of the time"),
+    ("sampled, python dicts", "kept", "sampled, python3 allocating dicts keeps", "at least", 0.8, "of the bare rate"),
+    ("sampled, redis SET", "kept", "sampled, redis SET, 20 clients, keeps", "at least", 0.99, "of the bare throughput"),
     ("redis SET", "kept", "redis SET, 20 clients, keeps", "at least", 0.95, "of the bare throughput"),
     ("redis LPUSH", "kept", "redis LPUSH, 20 clients, keeps", "at least", 0.95, "of the bare throughput"),
     ("short-lived threads", "watched_per_second", "short-lived threads, watched", "at least", 2000,
@@ -42,6 +47,8 @@ GOALS = [
 ]
 
 REDIS_REQUESTS = 200000  # a sample: two seconds, as shorter ones differ by more than what is looked for
+
+SAMPLE = ("--sample", "512K")
 
 PYTHON = """
 import mmap, struct, sys
@@ -66,13 +73,13 @@ class Inside:
     def window(self, pid, directory, options=()):
         return Window(self.memwatch, pid, self.engine, directory, options)
 
-    def measure(self, board, target, threads, directory):
+    def measure(self, board, target, threads, directory, options=()):
         """Rates before, in and after a window."""
         seconds = self.options.seconds
         bare_cpu = self.cpu(board, target, threads)
         bare = board.rate(threads, seconds / 2)
         bare_cpu = self.cpu(board, target, threads, bare_cpu)
-        with self.window(target.pid, directory) as window:
+        with self.window(target.pid, directory, options) as window:
             before, watched_cpu = run_ns(window.process.pid), self.cpu(board, target, threads)
             rates = board.rates(threads, seconds)
             drain, watched_cpu = run_ns(window.process.pid) - before, self.cpu(board, target, threads, watched_cpu)
@@ -91,7 +98,7 @@ class Inside:
             "drain_share": drain / 1e9 / seconds,
             "frames": max((len(stack.get("frames", [])) for stack in stacks), default=None),
             "waited": window.report["engine"]["waited_ns"] / 1e9 / window.report["window"]["seconds"] / threads,
-            "complete": window.report["complete"],
+            "complete": not any(window.report["lost"].values()),
         }
 
     @staticmethod
@@ -100,7 +107,7 @@ class Inside:
         now = run_ns(target.pid), sum(board.get(line) for line in range(threads))
         return (now[0] - since[0]) / max(1, now[1] - since[1]) if since else now
 
-    def pair(self, depth, threads, mode=None, spinning=0):
+    def pair(self, depth, threads, mode=None, spinning=0, options=()):
         """`spinning`: so many other processes for each CPU never rest."""
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory, contextlib.ExitStack() as stack:
             for _ in range(spinning * len(os.sched_getaffinity(0))):
@@ -111,21 +118,21 @@ class Inside:
             target = self.start(board, "pairs", depth, threads, *([mode] if mode else []))
             stack.callback(target.wait)
             stack.callback(target.kill)
-            return self.measure(board, target, threads, directory)
+            return self.measure(board, target, threads, directory, options)
 
-    def python(self):
+    def python(self, options=()):
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
             board = self.board(directory)
             target = subprocess.Popen(["/usr/bin/python3", "-S", "-c", PYTHON, board.path], stdin=subprocess.DEVNULL,
                                       env=dict(os.environ, PYTHONMALLOC="malloc"))
             try:
                 until(lambda: board.get(0), "python3 begins")
-                return self.measure(board, target, 1, directory)
+                return self.measure(board, target, 1, directory, options)
             finally:
                 target.kill()
                 target.wait()
 
-    def redis(self, command):
+    def redis(self, command, options=()):
         """Requests a second and CPU time of a request, bare and watched in turn; a share is of the samples beside."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -153,10 +160,10 @@ class Inside:
 
             def sample_watched():
                 say("FLUSHALL")
-                with self.window(server.pid, directory) as window:
+                with self.window(server.pid, directory, options) as window:
                     found = sample()
                     window.end(self.load)
-                return (*found, window.report["complete"])
+                return (*found, not any(window.report["lost"].values()))
             try:
                 until(lambda: say("PING") == "PONG", "redis answers")
                 sample_bare()
@@ -330,7 +337,12 @@ class Inside:
             found += [("pair two threads, nothing else done", lambda: self.pair(8, 2), repeat),
                       ("pair 8 deep, every stack another", lambda: self.pair(8, 1, "vary"), repeat),
                       ("pair 30 deep, every stack another", lambda: self.pair(30, 1, "vary"), repeat)]
+        found += [("sampled, 8 deep", lambda: self.pair(8, 1, options=SAMPLE), repeat),
+                  ("sampled, 30 deep", lambda: self.pair(30, 1, options=SAMPLE), repeat),
+                  ("sampled, two threads", lambda: self.pair(8, 2, options=SAMPLE), repeat),
+                  ("sampled, python dicts", lambda: self.python(SAMPLE), repeat)]
         if shutil.which("redis-server") and shutil.which("redis-benchmark"):
+            found += [("sampled, redis SET", lambda: self.redis("SET", SAMPLE), 1)]
             found += [("redis SET", lambda: self.redis("SET"), 1), ("redis LPUSH", lambda: self.redis("LPUSH"), 1)]
         found.append(("short-lived threads", self.threads, repeat))
         if os.path.exists("/usr/bin/python3"):
@@ -390,7 +402,7 @@ def tables(rows, call_ns, number):
                 "memwatch's CPU", "frames", "complete"], pairs)
     lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), number(row["bare_cpu_ns"] / 1000, 2),
               number(row["watched_cpu_ns"] / 1000, 2), "yes" if row["complete"] else "NO"]
-             for name, row in rows.items() if name.startswith("redis")]
+             for name, row in rows.items() if "redis" in name]
     if lines:
         yield ("redis-server under redis-benchmark, 20 clients; the server's CPU time of a request in µs",
                ["", "of the bare throughput", "bare, a second", "CPU, bare", "CPU, watched", "complete"], lines)
