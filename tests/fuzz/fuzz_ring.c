@@ -166,6 +166,12 @@ static struct mw_error *take_thread(void *context, pid_t tid, const char *name, 
 }
 
 /* An interval is known by its bytes. */
+static bool knows(void *context, mw_addr addr)
+{
+	(void)context;
+	return addr % 3;
+}
+
 static struct mw_error *take_interval(void *context, uint64_t bytes, uint16_t *number)
 {
 	(void)context;
@@ -391,8 +397,11 @@ static void plan(struct jump_geometry *geometry)
 
 static void begin(const uint8_t *bytes, size_t size)
 {
-	static const struct mw_event_sink sink = {
-		.stack = take_stack, .thread = take_thread, .event = take_event, .interval = take_interval};
+	static const struct mw_event_sink sink = {.stack = take_stack,
+						  .thread = take_thread,
+						  .event = take_event,
+						  .knows = knows,
+						  .interval = take_interval};
 	static const struct jump_drain_help help = {.thread = help_thread,
 						    .module = help_module,
 						    .walk = help_walk,
@@ -419,6 +428,8 @@ static void begin(const uint8_t *bytes, size_t size)
 	insist(rig.process.recorder.shared.base && rig.process.survey.arch);
 	jump_shared_format(&rig.process.recorder.shared, 4);
 	insist(!jump_drain_create(&rig.process.recorder.shared, &rig.clock, &sink, &help, &rig.drain));
+	if (size % 2)
+		jump_drain_sampling(rig.drain, 3, size % 4 == 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

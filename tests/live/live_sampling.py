@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Sampled windows: estimates are right within their errors, every sampled block's free is seen, and a recording says the same."""
+import glob
 import json
 import math
 import os
@@ -28,9 +29,9 @@ def estimate(stacks, amount='impacting', unit='bytes'):
 
 
 class Sampling(unittest.TestCase):
-    def record(self, seconds, *options):
+    def record(self, seconds, *options, env=None):
         """A window of the target's whole work: its answer, the report, and the recording, which says the same."""
-        target = mwlive.Target(self, 'sampled', seconds)
+        target = mwlive.Target(self, 'sampled', seconds, env=env)
         kept = mwrec.Kept(self, target.pid, options=options, complete=False)
         target.go()
         answer = target.done()
@@ -96,6 +97,17 @@ class Sampling(unittest.TestCase):
                          report['totals']['heap']['impacting']['bytes'])
         self.assertGreater(older['error']['bytes'], 0)
         self.assertIsNotNone(late['totals']['heap']['aofi'])
+
+    def test_other_allocators(self):
+        tried = 0
+        for pattern in ('libjemalloc.so.2', 'libtcmalloc_minimal.so.4', 'libmimalloc.so.[0-9]*'):
+            for path in sorted(glob.glob(f'/usr/lib/*/{pattern}'))[:1]:
+                with self.subTest(pattern):
+                    answer, report, _ = self.record(0, '--sample', '16K', env={'LD_PRELOAD': path})
+                    self.check_estimates(answer, report)
+                tried += 1
+        if not tried:
+            self.skipTest('no other allocator is installed')
 
     def test_goes_over(self):
         """A window in which every block is recorded, until memwatch can't follow: nothing is lost, nobody waits any more."""
