@@ -47,18 +47,24 @@ static struct mw_report_frame internal_frames[] = {
 	{"sysmalloc", LIBC, 0x40, 0x7ffff7c90040, NULL, 0, false, false},
 };
 
+/* Of what is not sampled. */
+#define EXACT                                                                                                          \
+	{                                                                                                              \
+		.peak = { 0, 0, 0 }                                                                                    \
+	}
+
 static struct mw_report_thread leak_threads[] = {
-	{4243, "worker-1", {0}, {1500, 9 << 20}, {0}},
-	{4244, "worker-2", {0}, {548, 3 << 20}, {0}},
+	{4243, "worker-1", {0}, {1500, 9 << 20}, {0}, EXACT},
+	{4244, "worker-2", {0}, {548, 3 << 20}, {0}, EXACT},
 };
 static struct mw_report_thread cache_threads[] = {
-	{4242, "shopd", {0}, {40, 2 << 20}, {0}},
+	{4242, "shopd", {0}, {40, 2 << 20}, {0}, EXACT},
 };
 static struct mw_report_thread map_threads[] = {
-	{4242, "shopd", {0}, {1, 1 << 20}, {0}},
+	{4242, "shopd", {0}, {1, 1 << 20}, {0}, EXACT},
 };
 static struct mw_report_thread internal_threads[] = {
-	{4243, "worker-1", {0}, {2, 270336}, {0}},
+	{4243, "worker-1", {0}, {2, 270336}, {0}, EXACT},
 };
 
 static struct mw_report_stack server_stacks[] = {
@@ -163,14 +169,14 @@ static struct mw_report_stack server_stacks[] = {
 };
 
 static struct mw_report_module server_modules[] = {
-	{SERVER, {1236615, 91595200}, {2048, 12 << 20}, {1234567, 79012288}},
-	{LIBCACHE, {1041, 53 << 20}, {41, 3 << 20}, {1000, 50 << 20}},
+	{SERVER, {1236615, 91595200}, {2048, 12 << 20}, {1234567, 79012288}, EXACT},
+	{LIBCACHE, {1041, 53 << 20}, {41, 3 << 20}, {1000, 50 << 20}, EXACT},
 };
 
 static struct mw_report_thread server_threads[] = {
-	{4243, "worker-1", {618783, 48943104}, {1500, 9 << 20}, {617283, 39505920}},
-	{4244, "worker-2", {617832, 42652096}, {548, 3 << 20}, {617284, 39506368}},
-	{4242, "shopd", {1041, 53 << 20}, {41, 3 << 20}, {1000, 50 << 20}},
+	{4243, "worker-1", {618783, 48943104}, {1500, 9 << 20}, {617283, 39505920}, EXACT},
+	{4244, "worker-2", {617832, 42652096}, {548, 3 << 20}, {617284, 39506368}, EXACT},
+	{4242, "shopd", {1041, 53 << 20}, {41, 3 << 20}, {1000, 50 << 20}, EXACT},
 };
 
 static size_t leaking[] = {0}, caching[] = {1}, mapping[] = {2};
@@ -188,7 +194,10 @@ static struct mw_report_suspect server_suspects[] = {
 	 leaking,
 	 1,
 	 "It kept on taking memory up to the end and did not give it back.",
-	 {0, 0}},
+	 {0, 0},
+	 EXACT,
+	 0,
+	 0},
 	{NULL,
 	 MW_GROWTH_TOO_SHORT,
 	 false,
@@ -201,7 +210,10 @@ static struct mw_report_suspect server_suspects[] = {
 	 caching,
 	 1,
 	 "The window is too short to tell a leak from memory in use; watch for 150 s or longer.",
-	 {12, 300 << 10}},
+	 {12, 300 << 10},
+	 EXACT,
+	 0,
+	 0},
 	{map_frames,
 	 MW_GROWTH_ONE_OFF,
 	 true,
@@ -214,7 +226,10 @@ static struct mw_report_suspect server_suspects[] = {
 	 mapping,
 	 1,
 	 "It was allocated once, in a short time, and kept.",
-	 {0, 0}},
+	 {0, 0},
+	 EXACT,
+	 0,
+	 0},
 };
 
 static struct mw_report_hook server_hooks[] = {
@@ -335,8 +350,9 @@ static struct mw_report_frame hostile_frames[] = {
 	{NULL, EVIL, 5, 0x1005, NULL, 0, false, false},
 };
 static struct mw_report_thread hostile_threads[] = {
-	{1, EVIL, {1, 0}, {1, 0}, {0}}, {2, NULL, {1, 1}, {1, 1}, {0}}, {3, "c", {1, 0}, {1, 0}, {0}},
-	{4, "d", {1, 0}, {1, 0}, {0}},  {5, "e", {1, 0}, {1, 0}, {0}},  {6, "f", {1, 0}, {1, 0}, {0}},
+	{1, EVIL, {1, 0}, {1, 0}, {0}, EXACT}, {2, NULL, {1, 1}, {1, 1}, {0}, EXACT},
+	{3, "c", {1, 0}, {1, 0}, {0}, EXACT},  {4, "d", {1, 0}, {1, 0}, {0}, EXACT},
+	{5, "e", {1, 0}, {1, 0}, {0}, EXACT},  {6, "f", {1, 0}, {1, 0}, {0}, EXACT},
 };
 static struct mw_report_stack hostile_stacks[] = {
 	{.id = "ffffffffffffffff",
@@ -353,7 +369,8 @@ static struct mw_report_stack hostile_stacks[] = {
 	 .suspect = EVIL},
 	{.id = "eeeeeeeeeeeeeeee", .frames = NULL, .cut = MW_STACK_BROKEN, .size = {1, 0}, .impacting = {1, 0}},
 };
-static struct mw_report_module hostile_modules[] = {{EVIL, {6, 1}, {6, 1}, {0}}, {NULL, {1, 0}, {1, 0}, {0}}};
+static struct mw_report_module hostile_modules[] = {{EVIL, {6, 1}, {6, 1}, {0}, EXACT},
+						    {NULL, {1, 0}, {1, 0}, {0}, EXACT}};
 static struct mw_report_hook hostile_hooks[12];
 static const char *hostile_command[] = {EVIL, NULL, ""};
 static struct mw_report hostile = {

@@ -143,7 +143,7 @@ static struct mw_top_shot *shot(uint64_t zero_ns, uint64_t time_ns, uint32_t zer
 	made->time_ns = time_ns;
 	made->zeros = zeros;
 	for (uint32_t i = 0; i < STACKS; i++)
-		made->stacks[i] = (struct mw_track_sum){{1, 1000 - i}, 1};
+		made->stacks[i] = (struct mw_track_sum){{1, 1000 - i}, 1, 0};
 	return made;
 }
 
@@ -247,7 +247,7 @@ static void look(void)
 
 	made->names[0] = (struct mw_top_thread){11, "main"};
 	made->names[1] = (struct mw_top_thread){12, "worker"};
-	made->threads[0] = made->threads[1] = (struct mw_track_sum){{1, 5}, 2};
+	made->threads[0] = made->threads[1] = (struct mw_track_sum){{1, 5}, 2, 0};
 	mw_top_view_shot(&view, made);
 }
 

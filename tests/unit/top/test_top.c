@@ -62,8 +62,8 @@ static struct mw_top_shot *shot(uint64_t time_ns, uint32_t zeros, const uint64_t
 	made->names[0] = (struct mw_top_thread){11, "main"};
 	made->names[1] = (struct mw_top_thread){12, "helper"};
 	for (uint32_t i = 0; i < count; i++)
-		made->stacks[i] = (struct mw_track_sum){{bytes[i] / 10, bytes[i]}, bytes[i] / 10 + time_ns / S};
-	made->threads[1] = (struct mw_track_sum){{1, 5}, 2};
+		made->stacks[i] = (struct mw_track_sum){{bytes[i] / 10, bytes[i]}, bytes[i] / 10 + time_ns / S, 0};
+	made->threads[1] = (struct mw_track_sum){{1, 5}, 2, 0};
 	return made;
 }
 

@@ -126,7 +126,7 @@ static void test_report(void **state)
 	assert_int_equal(report->sampling.interval, INTERVAL);
 	assert_int_equal(report->sampling.count, 1);
 	assert_int_equal(report->sampling.intervals[0].blocks, 60);
-	assert_true(report->sampling.unseen > 2.99 * (double)INTERVAL && report->sampling.unseen < 3 * INTERVAL);
+	assert_in_range(report->sampling.unseen, INTERVAL * 299 / 100, INTERVAL * 3);
 	assert_true(mw_report_is_sampled(report, MW_KIND_HEAP) && !mw_report_is_sampled(report, MW_KIND_VM));
 	assert_false(mw_report_knows_older(report, MW_KIND_HEAP));
 	for (size_t i = 0; i < report->suspect_count; i++) {
