@@ -11,6 +11,7 @@
 #define SEARCH_FRAMES    256
 #define CHAIN_CALLS      64
 #define EXCEPTION_FRAMES 3    /* the runtime's function calls the allocator itself, or by way of a helper */
+#define LEAF_FRAMES      24   /* of an allocator, from where it maps memory */
 #define OVERWRITTEN      1024 /* the stack below a call may hold what the recorder has put there since */
 
 static struct mw_stub_call *call_at(uint64_t addr)
@@ -120,19 +121,34 @@ STUB_RARE enum stub_inside stub_nest(struct stub_visit *visit)
 	return drop_dead(visit) ? search(visit) : STUB_OUTSIDE;
 }
 
-STUB_RARE bool stub_allocates_exception(struct stub_visit *visit)
+/* Is one of the first frames in these ranges? */
+static bool called_from(struct stub_visit *visit, const struct mw_stub_range *ranges, uint64_t count, unsigned frames)
 {
-	const struct mw_stub_context *context = stub_context();
 	struct stub_frame frame;
 
-	if (!context->exception_count || !visit->high)
+	if (!count || !visit->high)
 		return false;
 	frame_first(visit, &frame);
-	for (unsigned i = 0; i < EXCEPTION_FRAMES; i++) {
-		if (stub_in_ranges(context->exceptions, context->exception_count, frame.pc))
+	for (unsigned i = 0; i < frames; i++) {
+		if (stub_in_ranges(ranges, count, frame.pc))
 			return true;
 		if (frame_step(&frame, stub_row(visit->control, frame.pc)) != STUB_CALLER)
 			return false;
 	}
 	return false;
+}
+
+STUB_RARE bool stub_allocates_exception(struct stub_visit *visit)
+{
+	const struct mw_stub_context *context = stub_context();
+
+	return called_from(visit, context->exceptions, context->exception_count, EXCEPTION_FRAMES);
+}
+
+STUB_RARE bool stub_in_leaf(struct stub_visit *visit)
+{
+	const struct mw_stub_context *context = stub_context();
+
+	visit->high = stub_region(visit, (uint64_t)(uintptr_t)visit->call);
+	return called_from(visit, context->leaves, context->leaf_count, LEAF_FRAMES);
 }

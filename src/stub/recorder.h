@@ -152,6 +152,8 @@ enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_F
 STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
 STUB_API bool stub_allocates_exception(struct stub_visit *visit);
+/* Is the call made by a function that was entered by a short way, and not noted, as its block was not sampled? */
+STUB_API bool stub_in_leaf(struct stub_visit *visit);
 
 /* visit.c: a moment passes, of a wait that has begun at `start` (cpu_ticks). False: not to be waited any longer. */
 STUB_API bool stub_wait_on(struct mw_ring_control *control, uint64_t start);
@@ -180,8 +182,6 @@ STUB_API bool stub_sampled(struct mw_ring_control *control, uint64_t block);
 STUB_API void stub_sampled_add(struct mw_ring_control *control, uint64_t block);
 /* It goes: may it have been one? */
 STUB_API bool stub_sampled_take(struct mw_ring_control *control, uint64_t block);
-/* Is the call made by a function that was entered, and not noted, as its block was not sampled? */
-STUB_API bool stub_in_leaf(struct stub_visit *visit);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);

@@ -7,12 +7,11 @@
  * So a block of s bytes is with the probability 1 - exp(-max(s, 1) / interval), independently of all others. An interval
  * that changes counts for a thread from its next draw on; a block is labelled with the one that its countdown was drawn by.
  */
-#include "stub/frame.h"
+#include "stub/recorder.h"
 
 #define FRACTION_BITS 32
 #define LN2           UINT64_C(2977044472) /* with so many bits of fraction */
 #define STICKS        255u
-#define LEAF_FRAMES   24
 
 /* splitmix64 */
 static uint64_t random(struct mw_ring_slot *slot)
@@ -114,22 +113,4 @@ bool stub_sampled_take(struct mw_ring_control *control, uint64_t block)
 		return __atomic_load_n(filter() + mw_ring_filter_place(block), __ATOMIC_RELAXED) == STICKS;
 	mw_ring_filter_count(filter(), block, -1, 0);
 	return true;
-}
-
-STUB_RARE bool stub_in_leaf(struct stub_visit *visit)
-{
-	const struct mw_stub_context *context = stub_context();
-	struct stub_frame frame;
-
-	visit->high = stub_region(visit, (uint64_t)(uintptr_t)visit->call);
-	if (!context->leaf_count || !visit->high)
-		return false;
-	frame_first(visit, &frame);
-	for (unsigned i = 0; i < LEAF_FRAMES; i++) {
-		if (stub_in_ranges(context->leaves, context->leaf_count, frame.pc))
-			return true;
-		if (frame_step(&frame, stub_row(visit->control, frame.pc)) != STUB_CALLER)
-			return false;
-	}
-	return false;
 }
