@@ -245,23 +245,35 @@ static inline void mw_ring_filter_count(uint8_t *filter, uint64_t block, int mor
 
 /*
  * The known blocks: an entry's place and value together are the block's address; 0: none. What does not fit that is not
- * kept. Where the place of `block` is in `known`, of `count` entries, 2^n; NULL: it has none.
+ * kept. Each block has two places: the second is for sampled ones that find the first taken. A thread's arena lies at a
+ * multiple of 64 MiB, and blocks of all arenas at like distances from that: their places are apart.
  */
-static inline uint32_t *mw_ring_known_place(uint32_t *known, uint32_t count, uint64_t block, uint32_t *value)
+#define MW_RING_KNOWN_SECOND UINT32_C(0x80000000) /* in the value */
+
+/* Where the place of `block` is in `known`, of `count` entries, 2^n; NULL: it has none. `second`: 0, or
+ * MW_RING_KNOWN_SECOND. */
+static inline uint32_t *mw_ring_known_place(uint32_t *known, uint32_t count, uint64_t block, uint32_t second,
+					    uint32_t *value)
 {
 	uint64_t n = block >> 4, rest = n >> __builtin_ctz(count);
 
-	*value = (uint32_t)rest + 1;
-	return !(block & 15) && rest < UINT32_MAX ? &known[n & (count - 1)] : (uint32_t *)0;
+	*value = ((uint32_t)rest + 1) | second;
+	n ^= rest * (second ? UINT64_C(0x85ebca6b) : UINT64_C(0x9e3779b1));
+	return !(block & 15) && rest < MW_RING_KNOWN_SECOND - 1 ? &known[n & (count - 1)] : (uint32_t *)0;
 }
 
-/* Put a block in unless its place is another's. 0: it is, or the block has none. */
+/* Put a block in unless its places are others'. 0: they are, or the block has none. */
 static inline int mw_ring_known_claim(uint32_t *known, uint32_t count, uint64_t block)
 {
-	uint32_t value, was = 0, *entry = mw_ring_known_place(known, count, block, &value);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t value, was = 0;
+		uint32_t *entry = mw_ring_known_place(known, count, block, i ? MW_RING_KNOWN_SECOND : 0, &value);
 
-	return entry &&
-	       (__atomic_compare_exchange_n(entry, &was, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) || was == value);
+		if (entry && (__atomic_compare_exchange_n(entry, &was, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) ||
+			      was == value))
+			return 1;
+	}
+	return 0;
 }
 
 #define MW_RING_MEMOS      16 /* a ring; 2^n */

@@ -45,34 +45,38 @@ _Static_assert(STUB_MAGIC_LOW == (uint32_t)MW_STUB_MAGIC, "");
 
 /* Blocks that were allocated in the window: a free of one needs no stack (memwatch/ring.h). */
 
-static inline uint32_t *known_place(struct mw_ring_control *control, uint64_t block, uint32_t *value)
+static inline uint32_t *known_place(struct mw_ring_control *control, uint64_t block, uint32_t second, uint32_t *value)
 {
-	return mw_ring_known_place(stub_at(control, control->known), control->known_count, block, value);
+	return mw_ring_known_place(stub_at(control, control->known), control->known_count, block, second, value);
 }
 
 void stub_known_add(struct mw_ring_control *control, uint64_t block)
 {
-	uint32_t value, *entry = known_place(control, block, &value);
+	uint32_t value, *entry = known_place(control, block, 0, &value);
 
 	if (likely(entry))
 		__atomic_store_n(entry, value, __ATOMIC_RELAXED);
 }
 
-bool stub_known_has(struct mw_ring_control *control, uint64_t block)
+static inline bool known_has(struct mw_ring_control *control, uint64_t block, uint32_t second, bool take)
 {
-	uint32_t value, *entry = known_place(control, block, &value);
+	uint32_t value, *entry = known_place(control, block, second, &value);
 
-	return entry && __atomic_load_n(entry, __ATOMIC_RELAXED) == value;
+	if (!entry || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
+		return false;
+	if (take)
+		__atomic_store_n(entry, 0, __ATOMIC_RELAXED);
+	return true;
 }
 
 bool stub_known_take(struct mw_ring_control *control, uint64_t block)
 {
-	uint32_t value, *entry = known_place(control, block, &value);
+	return known_has(control, block, 0, true);
+}
 
-	if (!entry || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
-		return false;
-	__atomic_store_n(entry, 0, __ATOMIC_RELAXED);
-	return true;
+bool stub_known_has_sampled(struct mw_ring_control *control, uint64_t block, bool take)
+{
+	return known_has(control, block, 0, take) || known_has(control, block, MW_RING_KNOWN_SECOND, take);
 }
 
 /* --- glibc's chunk headers ---------------------------------------------------------------------------------------- */

@@ -238,9 +238,10 @@ static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 
 /* record.c: blocks that were allocated in the window. */
 STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
-STUB_API bool stub_known_has(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
 STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);
+/* Is a sampled one there? `take`: take it out. */
+STUB_API bool stub_known_has_sampled(struct mw_ring_control *control, uint64_t block, bool take);
 
 /* What glibc's header says is usable of a block, or UINT64_MAX. */
 STUB_API uint64_t stub_chunk_usable(uint64_t block);

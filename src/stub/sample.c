@@ -98,7 +98,7 @@ bool stub_sampled(struct mw_ring_control *control, uint64_t block)
 {
 	uint8_t now = __atomic_load_n(filter() + mw_ring_filter_place(block), __ATOMIC_RELAXED);
 
-	return now && (now == STICKS || stub_known_has(control, block));
+	return now && (now == STICKS || stub_known_has_sampled(control, block, false));
 }
 
 void stub_sampled_add(struct mw_ring_control *control, uint64_t block)
@@ -109,7 +109,7 @@ void stub_sampled_add(struct mw_ring_control *control, uint64_t block)
 
 bool stub_sampled_take(struct mw_ring_control *control, uint64_t block)
 {
-	if (!stub_known_take(control, block))
+	if (!stub_known_has_sampled(control, block, true))
 		return __atomic_load_n(filter() + mw_ring_filter_place(block), __ATOMIC_RELAXED) == STICKS;
 	mw_ring_filter_count(filter(), block, -1, 0);
 	return true;
