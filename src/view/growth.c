@@ -295,7 +295,7 @@ static struct mw_error *judge(struct walk *walk)
 		mean = (double)input->size.bytes / (double)input->size.count;
 		if (is_sampled(walk, i))
 			count_units(walk, i);
-		input->older_unknown = walk->older_unknown;
+		input->older_unknown = walk->older_unknown && is_sampled(walk, i);
 		input->sizes.known = !walk->sampled && walk->unknown * 8 <= (double)input->size.count;
 		input->all = walk->all;
 		add_classes(walk, &walk->sizes[i], &input->sizes);
