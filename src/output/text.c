@@ -600,7 +600,10 @@ static void put_nothing(struct mw_text *text)
 {
 	size_t count = unwatched(text->report);
 
-	mw_line_printf(&text->line, "\nNothing was allocated in the %s, and nothing freed", mw_text_span(text));
+	mw_line_printf(&text->line,
+		       text->report->sampling.interval ? "\nNo block was sampled in the %s"
+						       : "\nNothing was allocated in the %s, and nothing freed",
+		       mw_text_span(text));
 	if (count) {
 		mw_line_printf(&text->line, "; its %s child%s not watched: ", mw_show_count(count).text,
 			       count == 1 ? " was" : "ren were");

@@ -124,7 +124,7 @@ static void add_freed(struct mw_line *line, const struct mw_report_suspect *susp
 		mw_line_printf(line, ", %s of %s freed", mw_show_percent((double)suspect->freed, (double)all).text,
 			       mw_show_count(all).text);
 	else
-		mw_line_printf(line, ", none freed");
+		mw_line_printf(line, suspect->spreads.impacting.blocks ? ", none seen freed" : ", none freed");
 }
 
 static size_t count_of(const struct mw_report *report, enum mw_growth_verdict least, enum mw_growth_verdict most)
@@ -262,11 +262,12 @@ static void put_none(struct mw_text *text, bool unseen)
 		add_limits(line, &report->suspects[0]);
 	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count ||
 		   sampling->interval) {
-		mw_line_printf(line, "%sNo leak found: of what was allocated in the %s, nothing keeps growing%s.",
-			       unseen ? "      " : "NONE  ", mw_text_span(text),
+		mw_line_printf(line, "%sNo leak found: of what was %s in the %s, nothing keeps growing%s.",
+			       unseen ? "      " : "NONE  ", sampling->interval ? "sampled" : "allocated",
+			       mw_text_span(text),
 			       mw_report_is_complete(report) ? "" : "; but the report is incomplete");
 		if (sampling->interval)
-			mw_line_printf(line, " Blocks were sampled: up to %s in any one place may not have been seen.",
+			mw_line_printf(line, " Up to %s in any one place may not have been seen.",
 				       mw_show_size(sampling->unseen).text);
 	} else {
 		return;

@@ -437,7 +437,8 @@ static void put_ages(struct mw_text *text, const struct mw_report_stack *stack)
 			       stack->transient.count == 1 ? "" : "s");
 		add_lifetime(line, stack);
 	} else {
-		mw_line_printf(line, "no block of this stack was freed");
+		mw_line_printf(line, "no %sblock of this stack was freed",
+			       mw_report_is_sampled(text->report, stack->kind) ? "sampled " : "");
 	}
 	mw_text_paragraph(text, 5);
 }

@@ -445,6 +445,9 @@ static struct mw_error *end_realloc(struct mw_track *track, const struct mw_even
 			MW_TRY(end_block(track, &old, held.time_ns));
 		else if (held.holds == MW_PENDING_UNKNOWN)
 			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, stack, held.time_ns));
+		/* Both were recorded. What else took the place of what is not known, as calls in between were not. */
+		if (held.holds == MW_PENDING_BLOCK && held.block.stack == stack && !event->unsampled && event->addr)
+			MW_TRY(mw_replaced_take(track, stack, event->size, held.block.bytes, false));
 	}
 	return event->unsampled ? miss_free(track, event->addr, event->time_ns) : take_alloc(track, event, stack);
 }

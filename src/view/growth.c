@@ -183,8 +183,10 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	mw_track_stack_births(walk->track, stack, walk->end_ns, &series);
 	add_series(&input->births, &series);
 	replaced.count = 0;
-	/* Where blocks are sampled it is not known, or only until they were. */
-	if (!walk->sampled && mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
+	if (mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
+		/* Where blocks are sampled that is known of storage that is reallocated, but not of older blocks. */
+		if (walk->sampled)
+			replaced.older.count = 0;
 		input->replaced.count += replaced.count;
 		input->replaced.larger += replaced.larger;
 	}
@@ -247,10 +249,17 @@ static void count_units(const struct walk *walk, uint32_t i)
 
 	/* So that exp(-samples) is the chance that nothing of as many bytes would have been sampled; a block counts as a byte. */
 	input->samples = fmax(bytes, blocks) / (double)mw_track_sampled(walk->track);
+	if (spreads->impacting.blocks && bytes > 0)
+		input->larger = (double)input->impacting.bytes / (double)spreads->impacting.blocks /
+				(bytes / (double)size.blocks);
 	input->size.count = units_in(input->size.bytes, unit, size.blocks);
 	input->impacting.count = units_in(input->impacting.bytes, unit, spreads->impacting.blocks);
 	input->transient.count = units_in(input->transient.bytes, unit, spreads->transient.blocks);
 	input->settled_later.count = units_in(input->settled_later.bytes, unit, spreads->settled.blocks);
+	input->replaced.count =
+		(uint64_t)((double)input->replaced.count * (double)input->size.count / (double)size.blocks + 0.5);
+	input->replaced.larger =
+		(uint64_t)((double)input->replaced.larger * (double)input->size.count / (double)size.blocks + 0.5);
 	for (uint32_t at = 0; at <= MW_SERIES_MAX; at++)
 		input->kept[at].count = units_in(input->kept[at].bytes, unit, input->kept[at].count);
 	for (uint32_t at = 0; at < input->births.count; at++)
@@ -286,7 +295,7 @@ static struct mw_error *judge(struct walk *walk)
 		mean = (double)input->size.bytes / (double)input->size.count;
 		if (is_sampled(walk, i))
 			count_units(walk, i);
-		input->older_unknown = walk->older_unknown;
+		input->older_unknown = walk->older_unknown && is_sampled(walk, i);
 		input->sizes.known = !walk->sampled && walk->unknown * 8 <= (double)input->size.count;
 		input->all = walk->all;
 		add_classes(walk, &walk->sizes[i], &input->sizes);

@@ -509,9 +509,10 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain)
 		(void)snprintf(
 			text + at, sizeof(text) - (size_t)at,
-			suspect->freed
-				? ". Not certain: memory that is freed much later would look the same."
-				: ". Nothing of it was freed, so a cache that is still filling would look the same.");
+			suspect->freed ? ". Not certain: memory that is freed much later would look the same."
+			: sampled ? ". No sampled block of it was freed, so a cache that is still filling would look "
+				    "the same."
+				  : ". Nothing of it was freed, so a cache that is still filling would look the same.");
 	else if (suspect->verdict == MW_GROWTH_STEADY_STATE && !suspect->certain)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ". That is judged by sizes, as who allocated the older blocks is not known.");

@@ -380,7 +380,7 @@ static bool calms(enum mw_growth_verdict verdict)
 static bool is_certain(const struct mw_course *course, enum mw_growth_verdict verdict)
 {
 	if (calms(verdict))
-		return true;
+		return course->in->samples == 0 || course->in->samples >= MANY_SAMPLES;
 	if (course->in->older_unknown)
 		return false;
 	if (verdict == MW_GROWTH_CONTAINER)
@@ -441,6 +441,15 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	return verdict;
 }
 
+/* Ever more is held, or larger blocks than before: storage that grows, of which it is not seen what it replaced. */
+static bool may_be_storage(const struct mw_course *course)
+{
+	double slope = course->whole.slope, error = course->whole.error;
+
+	return (course->in->larger >= LARGER && slope > 2 * error) ||
+	       (mw_course_keeps_rising(course) && (slope - SIGMAS * error) * course->seconds > course->most / 2);
+}
+
 /*
  * Are there too few samples for that verdict? Of what grows so many are to be outstanding. What calms people down takes more
  * where much of what was allocated could not settle: there a leak of which few blocks are sampled is not told from the rest.
@@ -453,7 +462,8 @@ static bool are_few(const struct mw_course *course, enum mw_growth_verdict verdi
 		return false;
 	if (verdict >= MW_GROWTH_STEADY)
 		return samples * (double)course->in->impacting.count < LEAST_SAMPLES * (double)course->in->size.count;
-	return samples < LEAST_SAMPLES || (samples < MANY_SAMPLES && course->could < LEAST_SAMPLED);
+	return samples < LEAST_SAMPLES || (samples < MANY_SAMPLES && course->could < LEAST_SAMPLED) ||
+	       may_be_storage(course);
 }
 
 static enum mw_growth_verdict judge(const struct mw_course *course, bool *certain)

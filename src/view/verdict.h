@@ -120,6 +120,7 @@ struct mw_verdict_input {
 	/* So many blocks of as many bytes are sampled on average, by the largest interval of the window; 0: they are not
 	 * sampled. */
 	double samples;
+	double larger; /* bytes of a sampled block that is outstanding, to one of all that were sampled */
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
 	bool older_unknown; /* which blocks from before the window were freed */

@@ -174,8 +174,9 @@ class Sampling(unittest.TestCase):
         self.assertIsNone(report['totals']['heap']['aofi'])
         self.assertEqual(report['sampling']['unseen'] >> 40, 2)
         text = ' '.join(self.text(kept.path, 'report').split())
-        self.assertIn('up to 3.0 TiB in any one place may not have been seen', text)
+        self.assertIn('Up to 3.0 TiB in any one place may not have been seen', text)
         self.assertNotIn('nothing lost', text)
+        self.assertNotIn('othing was allocated', text)
 
     def test_budget(self):
         answer, report, _ = self.record(3, '--budget', '5')

@@ -399,6 +399,7 @@ static void test_a_block_comes_and_goes(void **state)
 static void test_reallocs(void **state)
 {
 	struct rig *rig = *state;
+	struct mw_track_replaced replaced;
 	struct mw_track_totals totals;
 
 	sampling_begins(rig);
@@ -430,6 +431,10 @@ static void test_reallocs(void **state)
 					1, false});
 	totals = rig_totals(rig, MW_KIND_HEAP);
 	assert_weighed(&totals.impacting, &totals.spreads.impacting, 3000, 0x300, 17);
+	/* Only there both were recorded. */
+	assert_true(mw_track_stack_replaced(rig->track, rig->heap, 100, &replaced));
+	assert_int_equal(replaced.count, 1);
+	assert_int_equal(replaced.larger, 1);
 	rig_send(rig, (struct mw_event){18, 0x400, 300, rig->heap, rig->thread[0], MW_EVENT_REALLOC_END, MW_KIND_HEAP,
 					1, false});
 	assert_int_equal(rig_totals(rig, MW_KIND_HEAP).spreads.impacting.blocks, 2);

@@ -229,6 +229,13 @@ static void churn(double amount)
 	add_flow(0, LENGTH, amount * (double)INTERVAL / LENGTH, 100, 0.05);
 }
 
+/* Of sizes from a hundredth of the interval to four times that. */
+static void mixed_churn(double amount)
+{
+	for (double at = 0; at < LENGTH; at += pause_of(amount))
+		add(at, at + pause_of(10), (uint64_t)((double)INTERVAL * 0.01 * pow(400, any())));
+}
+
 static void slow_churn(double amount)
 {
 	add_flow(0, LENGTH, amount * (double)INTERVAL / LENGTH, 100, 1);
@@ -254,6 +261,13 @@ static void large_leak(double amount)
 {
 	for (int i = 0; i < 8; i++)
 		add(0.5 + i * 1.2, NEVER, (uint64_t)(amount * (double)INTERVAL));
+}
+
+/* Storage that is freed and allocated again for more. */
+static void storage(double amount)
+{
+	for (int i = 0; i < 400; i++)
+		add(i * LENGTH / 400, (i + 1.01) * LENGTH / 400, (uint64_t)(amount * (double)INTERVAL * (i + 1) / 400));
 }
 
 /* --- what is said of them ------------------------------------------------------------------------------------------------ */
@@ -313,6 +327,11 @@ static void test_what_comes_and_goes_does_not_grow(void **state)
 		if (amount > 200)
 			assert_true(slow.calm >= SHARE(850));
 	}
+	for (double amount = 20; amount < 200; amount *= 2) {
+		struct verdicts mixed = run(mixed_churn, amount, false);
+
+		assert_true(mixed.grows <= SHARE(10) && mixed.too_short <= SHARE(30));
+	}
 }
 
 static void test_what_stops_is_harmless_where_enough_is_seen(void **state)
@@ -336,6 +355,11 @@ static void test_large_blocks(void **state)
 	assert_int_equal(run(large_block, 100, false).calm, WINDOWS);
 	assert_int_equal(run(large_block, 0.5, false).calm, 0);
 	assert_int_equal(run(large_leak, 100, false).grows, WINDOWS);
+	for (double amount = 4; amount < 1000; amount *= 2.5) {
+		struct verdicts verdicts = run(storage, amount, false);
+
+		assert_true(verdicts.calm <= SHARE(10));
+	}
 }
 
 UNIT_GROUP(growth_sampled)

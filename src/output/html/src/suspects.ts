@@ -104,7 +104,7 @@ export class Suspects {
 		if (growing.length) return `${many(growing.length, what)} ${growing.length === 1 ? "keeps" : "keep"} growing: ${bytes(held)}, ${percent(held, total)} of what was not freed.`;
 		// "Too short to tell" is no all-clear.
 		if (open) return `No leak found, but the window was too short${unseen ? ", or too little was sampled," : ""} to judge ${many(open, what)}.`;
-		return `No leak found: no ${what} keeps growing.${unseen ? ` Blocks were sampled: up to ${bytes(unseen)} in any one place may not have been seen.` : ""}`;
+		return `No leak found: ${unseen ? "of what was sampled " : ""}no ${what} keeps growing.${unseen ? ` Up to ${bytes(unseen)} in any one place may not have been seen.` : ""}`;
 	}
 
 	private items(): Item[] {
@@ -268,7 +268,7 @@ export class Suspects {
 			later.count += model.stacks[stack]!.settled_later?.count ?? 0;
 			later.bytes += model.stacks[stack]!.settled_later?.bytes ?? 0;
 		}
-		if (suspect && suspect.blocks) out.push(suspect.freed ? `${percent(suspect.freed, suspect.blocks + suspect.freed)} of ${count(suspect.blocks + suspect.freed)} freed` : "none freed");
+		if (suspect && suspect.blocks) out.push(suspect.freed ? `${percent(suspect.freed, suspect.blocks + suspect.freed)} of ${count(suspect.blocks + suspect.freed)} freed` : suspect.error ? "none seen freed" : "none freed");
 		if (suspect && suspect.bytes_per_hour * 24 >= 1) out.push(`${bytes(suspect.bytes_per_hour * 24)} a day`);
 		if (limit && suspect.seconds_to_limit !== null && suspect.seconds_to_limit <= FAR) out.push(`reaches the ${limit.of === "cgroup" ? "cgroup's limit" : "machine's memory"} (${bytes(limit.bytes)}) in ${roughly(suspect.seconds_to_limit)} at this rate`);
 		if (later.count) out.push(`${many(later.count, "block")} (${bytes(later.bytes)}) ${later.count === 1 ? "was" : "were"} freed within the settling time`);

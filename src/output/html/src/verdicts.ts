@@ -45,8 +45,10 @@ function longer(least: number): string {
 }
 
 /** What else the verdict may be, and what would tell; null: it is certain. `window`: its length, seconds. */
-export function reservation({ growth, lifetime_ns }: Stack, window: number): string | null {
+export function reservation({ growth, lifetime_ns, impacting }: Stack, window: number): string | null {
 	if (!growth || growth.certain) return null;
+	const grows = (VERDICTS[growth.verdict]?.rank ?? 1) === 0;
+	if (impacting.error && growth.verdict !== "too short to tell") return grows ? "Not certain: as blocks are sampled it is not known what older memory was freed meanwhile, so a cache or a ring that is full would look the same." : "Few of its blocks were sampled.";
 	if (growth.verdict === "too short to tell") {
 		const lived = (lifetime_ns?.p99 ?? 0) / 1e9;
 		// What is freed at once says nothing of what was kept.
@@ -70,11 +72,12 @@ function rateText(growth: Growth): string[] {
 }
 
 /** The verdict's figures, as sentences: of the window. */
-export function explain({ growth, lifetime_ns }: Stack): string[] {
+export function explain({ growth, lifetime_ns, impacting }: Stack): string[] {
+	const blocks = impacting.error ? "sampled blocks" : "blocks";
 	const lived = lifetime_ns ? `half of them within ${seconds(lifetime_ns.median / 1e9)}, 99 % within ${seconds(lifetime_ns.p99 / 1e9)}` : "";
-	if (!growth) return [`All of its blocks were freed by the end of the window${lived && `, ${lived}`}.`];
+	if (!growth) return [`All of its ${blocks} were freed by the end of the window${lived && `, ${lived}`}.`];
 	const out = growth.verdict === "too short to tell" ? [] : rateText(growth);
-	out.push(growth.freed_share === 0 ? "None of its blocks was freed." : `${percent(growth.freed_share, 1)} of its blocks were freed${lived && `, ${lived}`}.`);
+	out.push(growth.freed_share === 0 ? `None of its ${blocks} was freed.` : `${percent(growth.freed_share, 1)} of its blocks were freed${lived && `, ${lived}`}.`);
 	out.push(`The blocks that are left are ${seconds(growth.newest_age)} to ${seconds(growth.oldest_age)} old.`);
 	if (growth.settle_age > 0 && growth.settled.count) out.push(`${many(growth.settled.count, "block")} (${bytes(growth.settled.bytes)}) of them are older than blocks of this stack usually get (${seconds(growth.settle_age)}).`);
 	return out;
