@@ -104,29 +104,29 @@ static double middle_of(double a, double b, double c)
 	return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
-/* Usable bytes, to one that was asked for. */
-static double usable_share(const struct mw_verdict_input *in)
+double mw_course_usable_share(const struct mw_verdict_input *in)
 {
 	return in->impacting.bytes ? fmax(in->sizes.usable / (double)in->impacting.bytes, 1) : 1;
 }
 
-/* Most blocks that come in these sizes are the stack's. */
-static bool makes_sizes(const struct mw_verdict_input *in)
+bool mw_course_makes_sizes(const struct mw_verdict_input *in)
 {
 	return in->sizes.known && in->sizes.born > 0 &&
-	       (double)in->size.bytes * usable_share(in) >= DOMINANT * in->sizes.born;
+	       (double)in->size.bytes * mw_course_usable_share(in) >= DOMINANT * in->sizes.born;
 }
 
 /* So many older blocks of these sizes go, to one byte that comes. */
 static double older_share(const struct mw_verdict_input *in)
 {
-	return in->level.count ? in->sizes.older[in->level.count - 1] / (double)in->size.bytes / usable_share(in) : 0;
+	return in->level.count
+		       ? in->sizes.older[in->level.count - 1] / (double)in->size.bytes / mw_course_usable_share(in)
+		       : 0;
 }
 
 bool mw_course_is_replaced_known(const struct mw_verdict_input *in)
 {
 	return in->replaced.older.count && in->replaced.ambiguous * 8 <= in->replaced.older.count &&
-	       !(makes_sizes(in) && older_share(in) > 2 * OWN_OLDER);
+	       !(mw_course_makes_sizes(in) && older_share(in) > 2 * OWN_OLDER);
 }
 
 /*
@@ -135,7 +135,7 @@ bool mw_course_is_replaced_known(const struct mw_verdict_input *in)
  */
 static bool owns_sizes(const struct mw_verdict_input *in)
 {
-	return makes_sizes(in) && older_share(in) <= OWN_OLDER && !mw_course_is_container(in) &&
+	return mw_course_makes_sizes(in) && older_share(in) <= OWN_OLDER && !mw_course_is_container(in) &&
 	       (!mw_course_is_replaced_known(in) ||
 		in->sizes.older[in->level.count - 1] >= (double)in->replaced.older.bytes);
 }
@@ -178,11 +178,11 @@ static void find_levels(struct mw_course *course)
 	course->inclusive = owns_sizes(in);
 	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
 	/* Where nearly nothing was freed, by number as well. */
-	by_count = in->by_count && in->transient.count * 16 <= in->size.count && !course->inclusive;
+	by_count = in->by_count && in->transient.count * 64 <= in->size.count && !course->inclusive;
 	for (int i = 0; i < course->steps; i++) {
 		course->net[i] = by_count ? (double)in->births.bytes[i] * course->block : (double)in->level.bytes[i];
 		if (course->inclusive)
-			course->net[i] -= in->sizes.older[i] / usable_share(in);
+			course->net[i] -= in->sizes.older[i] / mw_course_usable_share(in);
 		else if (mw_course_is_replaced_known(in) && i < (int)in->replaced.series.count)
 			course->net[i] -= (double)in->replaced.series.bytes[i];
 		if (i >= 2) {
@@ -326,8 +326,11 @@ static bool find_mortal(const struct mw_course *course)
 	double all = mw_course_births_between(course, 0, course->settled_steps), expected, born, kept;
 	int quarter = 0, half;
 
-	if (!in->transient.count || in->active - in->oldest > MARGIN * course->longest_of_all)
+	if (!in->transient.count)
 		return false;
+	/* Where blocks go together none can have gone since. */
+	if (in->active - in->oldest > MARGIN * course->longest_of_all)
+		return course->last_drop - in->oldest <= MARGIN * course->longest_of_all && mw_course_is_queue(course);
 	while (quarter < course->settled_steps && mw_course_births_between(course, 0, quarter) < all / 4)
 		quarter++;
 	half = quarter;
@@ -351,6 +354,7 @@ static void find_wave(struct mw_course *course)
 	int last = 0;
 
 	course->wave = -1;
+	course->last_drop = INFINITY;
 	for (int i = 1; i <= course->steps; i++) {
 		double level = i < course->steps ? (double)in->level.bytes[i] : (double)in->impacting.bytes;
 		double drop = (double)in->level.bytes[i - 1] - level;
@@ -363,6 +367,7 @@ static void find_wave(struct mw_course *course)
 	}
 	if (!last || fallen < WAVES * (double)in->transient.bytes)
 		return;
+	course->last_drop = last * course->step;
 	before = mw_course_births_between(course, 0, last);
 	kept = mw_course_kept_between(course, 0, last);
 	/*

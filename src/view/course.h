@@ -21,6 +21,7 @@
 #define CHANCE         0.02       /* that births at random leave so long a pause */
 #define LONG_LIVED     (1.0 / 8)  /* of the window */
 #define WAVES          0.6        /* of the bytes that go: they go together */
+#define WAVE           (1.0 / 6)  /* of a level's range: it falls by more in a wave */
 #define PAUSES         3          /* of the longest before */
 #define BACK           0.05       /* of a level's rises: what is as near to where it was is back there */
 #define CLASS_WIDTH    0.3466     /* of ages, by their natural logarithm */
@@ -41,6 +42,10 @@
 #define EVEN_FREES     1.1
 #define EXACT          0.01 /* of the bytes that are added */
 #define FASTER         1.5
+#define HANDFUL        16   /* blocks */
+#define TRIFLE         4096 /* bytes */
+#define LEAST_TIMES    5    /* steps in which blocks were born: fewer are not even */
+#define STEADY         0.85 /* steadiness: less is not even */
 #define SIGMAS         3.0
 #define WALK           0.5 /* correlation of what values are off the line with the value before */
 #define ALIKE          0.5 /* the shortest lifetime, of nearly the longest */
@@ -58,7 +63,8 @@ struct mw_course {
 	/* By class of ages: outstanding blocks that are as old; those that were freed when they were. */
 	double older[MW_VERDICT_AGES + 2], outlived[MW_VERDICT_AGES + 2];
 	double settle_age;
-	double wave; /* when most of what went last went together; negative: it does not */
+	double last_drop; /* when most of what went last went together; infinity: it does not */
+	double wave;      /* the same, where all but nothing that was there went; negative: it does not */
 	struct mw_amount settled;
 	double could;             /* share of births that could have settled */
 	double shortest, longest; /* lifetimes: the shortest, 99 % of all */
@@ -93,6 +99,10 @@ bool mw_course_keeps_rising(const struct mw_course *course);
 bool mw_course_is_container(const struct mw_verdict_input *in);
 /* Is it known what the stack's blocks took the place of, and not as well another stack's, nor among many that went for nothing? */
 bool mw_course_is_replaced_known(const struct mw_verdict_input *in);
+/* Most blocks that come in the sizes of the outstanding ones are the stack's. */
+bool mw_course_makes_sizes(const struct mw_verdict_input *in);
+/* Usable bytes of the outstanding blocks, to one that was asked for. */
+double mw_course_usable_share(const struct mw_verdict_input *in);
 /* Most of what is added in the second half makes up for older blocks that go. */
 bool mw_course_replaces_older(const struct mw_course *course);
 /* First in, first out: nothing is left of what was born before the oldest survivor, and nothing went that is younger. */

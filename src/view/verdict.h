@@ -17,7 +17,8 @@
  *   wave      blocks that go together: a collector's, a batch's. What was born since the last has met none and can't
  *             have settled
  *   mortal    even the oldest births are gone to a larger part than those after them, and no survivor is much older than
- *             freed blocks get: all blocks die, only late. Then only the net level counts
+ *             freed blocks get (where blocks go in waves, and nothing is left of the oldest, than it was at the last): all
+ *             blocks die, only late. Then only the net level counts
  *
  * Values of a level are not independent of each other, and errors of slopes know that: what returns to its line is a series
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
@@ -26,7 +27,8 @@
  * The rules, in this order
  *
  *   churn               all that is outstanding at the window's end was freed while it settled (--settle): certain.
- *                       But for storage that grows, and queues that do
+ *                       But for storage that grows, and queues that do; storage that stood for long may have been
+ *                       replaced again: too short to tell
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
  *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less
@@ -57,6 +59,12 @@
  * What would be growth or too short is churn, which is not certain, where all that was born before the last wave is gone, and
  * that is not long ago; or where the level was let go twice or more, to where it was, and nothing is older than what went.
  *
+ * Where nearly all blocks of these sizes are the stack's, and all of them, older ones included, go in waves (a collector's; a
+ * cache makes room now and then), what there is right after each wave counts, but for what comes within a step: is it the same
+ * after half the window or more, what would be growth or too short is a steady state, with less certainty. Is it more, nothing
+ * calms down, and after four waves or more, each time, it is steady growth. After one wave that took half as much as is there
+ * growth is too short to tell.
+ *
  * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
  * the process holds no more and no less over the second half, all stacks and older blocks taken together (or, inclusive,
  * the stack alone): against what this stack alone adds, so that one that leaks is not excused by others of its size, nor
@@ -67,7 +75,8 @@
  * settled, or as many went as came, and the net level does not rise over the second half beyond its noise; else it is too
  * short to tell.
  *
- * Growth is too short to tell where more settles than the net level rises by: it takes the place of others.
+ * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
+ * handful of blocks or a few KiB that do not come evenly, or at fewer than five times.
  *
  * A leak and a cache that is still filling look the same where nothing of a stack was freed, or what was freed lived long:
  * growth is not certain then. It is where most blocks live shortly and the rest stays, and of storage that was replaced many
