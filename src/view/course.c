@@ -79,6 +79,15 @@ double mw_course_kept_between(const struct mw_course *course, int first, int end
 	return sum;
 }
 
+/* Nearly each block takes the place of a smaller one: many buffers, each of which grows. */
+static bool is_ever_larger(const struct mw_verdict_input *in)
+{
+	return in->replaced.count * 8 >= in->size.count * 7 && in->replaced.larger * 16 >= in->replaced.count * 15 &&
+	       in->transient.count * 4 >= in->impacting.count &&
+	       (double)in->impacting.bytes * (double)in->transient.count >
+		       LITTLE_LARGER * (double)in->transient.bytes * (double)in->impacting.count;
+}
+
 bool mw_course_is_container(const struct mw_verdict_input *in)
 {
 	uint64_t gone = in->transient.count + in->replaced.older.count;
@@ -86,7 +95,8 @@ bool mw_course_is_container(const struct mw_verdict_input *in)
 		     (double)(in->size.count + in->replaced.older.count);
 
 	/* Blocks of sizes that differ, of which some stay, are no storage that grows: what is there now is larger. */
-	if (in->impacting.count > 4 && (double)in->impacting.bytes < LARGER * all * (double)in->impacting.count)
+	if (in->impacting.count > 4 && (double)in->impacting.bytes < LARGER * all * (double)in->impacting.count &&
+	    !is_ever_larger(in))
 		return false;
 	/* Most of what was begun is gone. */
 	if (in->size.count > in->replaced.count + 2 &&
@@ -165,6 +175,18 @@ static double chance_error(const struct mw_course *course, int first, int end)
 	return sqrt(1.2 * squares) * course->block / (n * course->step);
 }
 
+/* One goes for each that comes: what does so by chance would stray further. */
+static bool is_in_step(const struct mw_course *course)
+{
+	double high = course->net[0], low = high;
+
+	for (int i = 1; i < course->steps; i++) {
+		high = fmax(high, course->net[i]);
+		low = fmin(low, course->net[i]);
+	}
+	return course->in->size.count >= 16 && high - low <= 2 * course->block;
+}
+
 static void find_levels(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -212,9 +234,11 @@ static void find_levels(struct mw_course *course)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =
 		mw_verdict_fit(level, course->steps / 2, course->steps, course->step).slope * course->seconds / 2;
-	if (mw_course_replaces_older(course)) {
+	if (course->inclusive && older_share(in) >= SOME_OLDER && !is_in_step(course)) {
 		course->late.error = fmax(course->late.error, chance_error(course, course->steps / 2, course->steps));
 		course->whole.error = fmax(course->whole.error, chance_error(course, 0, course->steps));
+		course->chance = SIGMAS * course->block *
+				 sqrt(mw_course_births_between(course, course->steps / 2, course->steps));
 	}
 }
 

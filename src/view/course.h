@@ -34,10 +34,12 @@
 #define SLOWING        0.92       /* the same, of the second third */
 #define ENDED          4          /* begun, to one storage that is there */
 #define LARGER         1.3        /* the mean size of storage that is there, to that of all that was */
+#define LITTLE_LARGER  1.02       /* the same, where each is larger than the one before */
 #define CEASED         (1.0 / 5)
 #define SUSTAINED_LOAD 0.85      /* of what came in the third before */
 #define DOMINANT       (2.0 / 3) /* of the bytes that come in these sizes */
 #define OWN_OLDER      1.25      /* of the bytes that come: what goes of older blocks */
+#define SOME_OLDER     0.25      /* the same: less is not what the births' chance adds to */
 #define EVEN_BIRTHS    1.15      /* in the second half, to one in the first */
 #define EVEN_FREES     1.1
 #define EXACT          0.01 /* of the bytes that are added */
@@ -57,6 +59,7 @@ struct mw_course {
 	double net[STEPS];
 	struct mw_verdict_line whole, early, late; /* of net: all, the first and the second half */
 	double own_rise, own_mean;                 /* of the level, not net, over the second half */
+	double chance;                             /* what it strays by over that, where older blocks go for new ones */
 	double late_bytes;                         /* settled, and born in the second half */
 	double most, fall, mean_late;              /* of net */
 	double block;                              /* mean size of a block */

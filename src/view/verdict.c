@@ -92,7 +92,7 @@ static bool climbs(const struct mw_course *course)
 	for (int i = course->steps - eighth; i < course->steps; i++)
 		least = fmin(least, course->net[i]);
 	return least - mw_course_mean_net(course, half - eighth / 2, half + eighth / 2) >
-		       fmax(FLAT_NOISE * least, 4 * course->block) &&
+		       fmax(fmax(FLAT_NOISE * least, 4 * course->block), course->chance) &&
 	       course->fall <= course->most / 8;
 }
 

@@ -384,6 +384,16 @@ static void doubled_storage(void)
 	block(at, NEVER, 2 * first);
 }
 
+/* Many buffers, each of which is replaced by a little larger one in turn. */
+static void many_buffers(void)
+{
+	double period = between(0.003, 0.03), bytes = between(300, 3000), added = between(8, 40);
+	int count = (int)between(20, 300);
+
+	for (double at = -count * period; at < length; at += period, bytes += added)
+		block(at - 1e-6, at + count * period, bytes);
+}
+
 /* --- what does not --------------------------------------------------------------------------------------- */
 
 static void requests(void)
@@ -451,6 +461,24 @@ static void short_ring(void)
 
 	for (double at = -turn; at < length; at += period)
 		block(at, at + turn, 500);
+}
+
+/* A queue of a fixed length, in chunks: one goes for each that comes. */
+static void chunks(void)
+{
+	double period = between(0.05, 0.4), turn = between(50, 300) * period;
+
+	for (double at = -turn; at < length; at += period)
+		block_of(SUBJECT, at, at + turn + between(0, 0.1) * period, 512, 1);
+}
+
+/* Entries that come at random expire each at its time, by another thread. */
+static void expiring_at_once(void)
+{
+	double rate = between(50, 300), ttl = length * between(0.1, 0.7);
+
+	for (double at = -ttl; at < length; at += pause_of(rate))
+		block_of(SUBJECT, at, at + ttl + 1e-3, 210, 1);
 }
 
 /* Entries expire, by a thread that looks once in a while. */
@@ -714,6 +742,7 @@ static const struct history {
 	{"jobs", jobs, true, 5},
 	{"forgotten_of_any_life", forgotten_of_any_life, true, 5},
 	{"many_strings", many_strings, true, 10},
+	{"many_buffers", many_buffers, true, 10},
 	{"doubled_storage", doubled_storage, true, 100},
 	{"requests", requests, false, 6},
 	{"stood_still", stood_still, false, 5},
@@ -725,6 +754,8 @@ static const struct history {
 	{"ring", ring, false, 2},
 	{"ring_of_any", ring_of_any, false, 5},
 	{"short_ring", short_ring, false, 2},
+	{"chunks", chunks, false, 10},
+	{"expiring_at_once", expiring_at_once, false, 15},
 	{"expiring", expiring, false, 10},
 	/* The first have not expired for long, or not yet. */
 	{"expiring_from_start", expiring_from_start, false, 35},
