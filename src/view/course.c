@@ -406,6 +406,21 @@ static void find_wave(struct mw_course *course)
 		course->wave = last * course->step;
 }
 
+/* Where all that are freed get nearly as old, some that are older than that by more have outlasted the rest. */
+static bool find_outlasted(struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	double limit = 2 * course->longest_of_all - course->shortest + 2 * course->step;
+	int end = (int)((in->active - limit) / course->step);
+
+	if (in->transient.count < 16 || course->shortest < NEARLY_ALIKE * course->longest_of_all ||
+	    (course->settle_age > 0 && limit >= course->settle_age) || end <= 0 ||
+	    mw_course_kept_between(course, 0, end) < 3)
+		return false;
+	course->settle_age = limit;
+	return true;
+}
+
 static void find_settled(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -414,6 +429,7 @@ static void find_settled(struct mw_course *course)
 	count_ages(course);
 	find_wave(course);
 	course->settle_age = find_settle_age(course);
+	course->outlasted = find_outlasted(course);
 	if (course->wave >= 0)
 		course->settle_age = fmax(course->settle_age, in->active - course->wave);
 	course->settled_steps = (int)((in->active - course->settle_age) / course->step + 1e-6);
@@ -433,7 +449,7 @@ static void find_settled(struct mw_course *course)
 		course->settled.count += in->kept[course->steps].count;
 		course->settled.bytes += in->kept[course->steps].bytes;
 	}
-	course->mortal = find_mortal(course);
+	course->mortal = !course->outlasted && find_mortal(course);
 }
 
 void mw_course_find(struct mw_course *course)

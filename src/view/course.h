@@ -50,6 +50,7 @@
 #define STEADY         0.85 /* steadiness: less is not even */
 #define SIGMAS         3.0
 #define WALK           0.5 /* correlation of what values are off the line with the value before */
+#define NEARLY_ALIKE   0.8 /* the same, of the longest */
 #define ALIKE          0.5 /* the shortest lifetime, of nearly the longest */
 
 /* What the input comes to. */
@@ -78,6 +79,7 @@ struct mw_course {
 	bool inclusive;    /* net: of the stack's blocks from before the window as well */
 	bool emptied;      /* all but nothing of what was born until the wave went then */
 	bool mortal;
+	bool outlasted; /* all that are freed get nearly as old, and some that settled are older */
 	bool mostly_freed;
 	bool alike; /* lifetimes hardly differ */
 };

@@ -347,7 +347,7 @@ static bool is_replacing(const struct mw_course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
+	return !course->outlasted && replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
 	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
@@ -497,7 +497,7 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 		return MW_GROWTH_TOO_SHORT;
 	if (!calms(verdict) && was_let_go(course))
 		return MW_GROWTH_CHURN;
-	if (!calms(verdict) && (is_balanced(course) || waves == WAVES_BALANCED))
+	if (!calms(verdict) && !course->outlasted && (is_balanced(course) || waves == WAVES_BALANCED))
 		return MW_GROWTH_STEADY_STATE;
 	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))
 		verdict = MW_GROWTH_TOO_SHORT;

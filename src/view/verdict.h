@@ -24,6 +24,9 @@
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
  * adds up. Ages end with the last event of the process: while it makes no call no block can go.
  *
+ * Where all that are freed get nearly as old (a time to live, a ring), three blocks or more that are older than that have
+ * outlasted the rest: they settled, and what comes and goes beside them is no excuse.
+ *
  * The rules, in this order
  *
  *   churn               all that is outstanding at the window's end was freed while it settled (--settle): certain.
@@ -31,7 +34,7 @@
  *                       replaced again: too short to tell
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
- *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less
+ *                       rehash, string; many buffers, nearly each of them), and the net level rises. Storage that grows by a factor is replaced ever less
  *                       often: the next time is expected after the last pause times that factor. Quiet for thrice the
  *                       longest pause is a plateau. One replacement alone is too short to tell
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half

@@ -251,6 +251,20 @@ static void missed_by_expiry(void)
 		block_of(SUBJECT, at, any() < share ? NEVER : ceil((at + ttl) / 0.2) * 0.2, 600, 1);
 }
 
+/* Entries that come at random expire each at its time, by another thread, but for some. */
+static void expired_at_once(double forgotten)
+{
+	double rate = between(50, 300), ttl = length * between(0.1, 0.7);
+
+	for (double at = -ttl; at < length; at += pause_of(rate))
+		block_of(SUBJECT, at, any() < forgotten ? NEVER : at + ttl + 1e-3, 210, 1);
+}
+
+static void missed_at_once(void)
+{
+	expired_at_once(between(0.03, 0.1));
+}
+
 /* The load comes and goes, and with it what is forgotten. */
 static void load_of(double forgotten, double rate, double (*load)(double part))
 {
@@ -472,13 +486,9 @@ static void chunks(void)
 		block_of(SUBJECT, at, at + turn + between(0, 0.1) * period, 512, 1);
 }
 
-/* Entries that come at random expire each at its time, by another thread. */
 static void expiring_at_once(void)
 {
-	double rate = between(50, 300), ttl = length * between(0.1, 0.7);
-
-	for (double at = -ttl; at < length; at += pause_of(rate))
-		block_of(SUBJECT, at, at + ttl + 1e-3, 210, 1);
+	expired_at_once(0);
 }
 
 /* Entries expire, by a thread that looks once in a while. */
@@ -733,6 +743,7 @@ static const struct history {
 	{"while_others_go", while_others_go, true, 2},
 	{"while_a_cache_goes", while_a_cache_goes, true, 2},
 	{"forgotten_sessions", forgotten_sessions, true, 10},
+	{"missed_at_once", missed_at_once, true, 40},
 	{"missed_by_expiry", missed_by_expiry, true, 20},
 	{"forgotten_by_waves", forgotten_by_waves, true, 10},
 	{"as_load_falls", as_load_falls, true, 10},
