@@ -125,8 +125,7 @@ bool mw_course_makes_sizes(const struct mw_verdict_input *in)
 	       (double)in->size.bytes * mw_course_usable_share(in) >= DOMINANT * in->sizes.born;
 }
 
-/* So many older blocks of these sizes go, to one byte that comes. */
-static double older_share(const struct mw_verdict_input *in)
+double mw_course_older_share(const struct mw_verdict_input *in)
 {
 	return in->level.count
 		       ? in->sizes.older[in->level.count - 1] / (double)in->size.bytes / mw_course_usable_share(in)
@@ -136,7 +135,7 @@ static double older_share(const struct mw_verdict_input *in)
 bool mw_course_is_replaced_known(const struct mw_verdict_input *in)
 {
 	return in->replaced.older.count && in->replaced.ambiguous * 8 <= in->replaced.older.count &&
-	       !(mw_course_makes_sizes(in) && older_share(in) > 2 * OWN_OLDER);
+	       !(mw_course_makes_sizes(in) && mw_course_older_share(in) > 2 * OWN_OLDER);
 }
 
 /*
@@ -145,7 +144,7 @@ bool mw_course_is_replaced_known(const struct mw_verdict_input *in)
  */
 static bool owns_sizes(const struct mw_verdict_input *in)
 {
-	return mw_course_makes_sizes(in) && older_share(in) <= OWN_OLDER && !mw_course_is_container(in) &&
+	return mw_course_makes_sizes(in) && mw_course_older_share(in) <= OWN_OLDER && !mw_course_is_container(in) &&
 	       (!mw_course_is_replaced_known(in) ||
 		in->sizes.older[in->level.count - 1] >= (double)in->replaced.older.bytes);
 }
@@ -234,7 +233,7 @@ static void find_levels(struct mw_course *course)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =
 		mw_verdict_fit(level, course->steps / 2, course->steps, course->step).slope * course->seconds / 2;
-	if (course->inclusive && older_share(in) >= SOME_OLDER && !is_in_step(course)) {
+	if (course->inclusive && mw_course_older_share(in) >= SOME_OLDER && !is_in_step(course)) {
 		course->late.error = fmax(course->late.error, chance_error(course, course->steps / 2, course->steps));
 		course->whole.error = fmax(course->whole.error, chance_error(course, 0, course->steps));
 		course->chance = SIGMAS * course->block *

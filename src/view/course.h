@@ -106,6 +106,8 @@ bool mw_course_is_container(const struct mw_verdict_input *in);
 bool mw_course_is_replaced_known(const struct mw_verdict_input *in);
 /* Most blocks that come in the sizes of the outstanding ones are the stack's. */
 bool mw_course_makes_sizes(const struct mw_verdict_input *in);
+/* So many bytes of older blocks of these sizes go, to one that comes of the stack. */
+double mw_course_older_share(const struct mw_verdict_input *in);
 /* Usable bytes of the outstanding blocks, to one that was asked for. */
 double mw_course_usable_share(const struct mw_verdict_input *in);
 /* Most of what is added in the second half makes up for older blocks that go. */

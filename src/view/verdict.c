@@ -375,7 +375,13 @@ static bool is_balanced(const struct mw_course *course)
  * Blocks of these sizes, nearly all of which are the stack's, go in waves, older ones first: a collector's, or where a cache
  * makes room now and then. What there is right after a wave tells whether there is ever more, but for what came within a step.
  */
-enum waves { NO_WAVES, WAVES_BALANCED, WAVES_HIGHER, WAVES_RISING };
+enum waves {
+	NO_WAVES,
+	WAVES_LEVEL, /* no more after the last than after the first, most of the window before */
+	WAVES_UNCLEAR,
+	WAVES_HIGHER,
+	WAVES_RISING, /* with each */
+};
 
 static enum waves judge_waves(const struct mw_course *course)
 {
@@ -394,10 +400,13 @@ static enum waves judge_waves(const struct mw_course *course)
 	rise = all[falls.last] - all[falls.first];
 	if (rise > 2 * step)
 		return falls.count >= 4 && falls.ever_higher ? WAVES_RISING : WAVES_HIGHER;
-	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 && rise <= step &&
+	/* Where hardly any is older, or none outlives a wave, the stack's own blocks tell more. */
+	if (mw_course_older_share(course->in) < SOME_OLDER || course->wave >= 0)
+		return NO_WAVES;
+	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 && rise <= 0 &&
 			       -rise <= FLAT_NOISE * step * (falls.last - falls.first)
-		       ? WAVES_BALANCED
-		       : NO_WAVES;
+		       ? WAVES_LEVEL
+		       : WAVES_UNCLEAR;
 }
 
 /* One wave took away older blocks, of these sizes and half as many as came or more: what the next will do is not known. */
@@ -493,12 +502,14 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 	waves = judge_waves(course);
 	if (waves == WAVES_RISING)
 		return MW_GROWTH_STEADY;
-	if (calms(verdict) && waves == WAVES_HIGHER)
+	if (waves == WAVES_UNCLEAR || (waves == WAVES_HIGHER && verdict < MW_GROWTH_STEADY))
 		return MW_GROWTH_TOO_SHORT;
-	if (!calms(verdict) && was_let_go(course))
-		return MW_GROWTH_CHURN;
-	if (!calms(verdict) && !course->outlasted && (is_balanced(course) || waves == WAVES_BALANCED))
-		return MW_GROWTH_STEADY_STATE;
+	if (!calms(verdict) && waves <= WAVES_LEVEL) {
+		if (was_let_go(course))
+			return MW_GROWTH_CHURN;
+		if (!course->outlasted && (is_balanced(course) || waves == WAVES_LEVEL))
+			return MW_GROWTH_STEADY_STATE;
+	}
 	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))
 		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
