@@ -358,17 +358,20 @@ static bool is_replacing(const struct mw_course *course)
 static bool is_balanced(const struct mw_course *course)
 {
 	const struct mw_verdict_sizes *sizes = &course->in->sizes;
-	struct mw_verdict_line line = course->late;
+	struct mw_verdict_line line = course->late, whole = course->whole;
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
 	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
 	    sizes->born <= 0)
 		return false;
-	if (!course->inclusive)
+	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
+		whole = mw_verdict_fit(sizes->net, 0, course->steps, course->step);
+	}
 	return (fabs(line.slope) + 2 * line.error) * half <= FLAT_NOISE * course->own_rise &&
 	       (fabs(line.slope) - line.error) * half <= FLAT * course->own_rise &&
-	       (line.slope - SIGMAS * line.error) * half <= some;
+	       (line.slope - SIGMAS * line.error) * half <= some &&
+	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
 }
 
 /*

@@ -62,14 +62,14 @@
  * What would be growth or too short is churn, which is not certain, where all that was born before the last wave is gone, and
  * that is not long ago; or where the level was let go twice or more, to where it was, and nothing is older than what went.
  *
- * Where nearly all blocks of these sizes are the stack's, and all of them, older ones included, go in waves (a collector's; a
- * cache makes room now and then), what there is right after each wave counts, but for what comes within a step: is it the same
- * after half the window or more, what would be growth or too short is a steady state, with less certainty. Is it more, nothing
- * calms down, and after four waves or more, each time, it is steady growth. After one wave that took half as much as is there
- * growth is too short to tell.
+ * Where nearly all blocks of these sizes are the stack's, and they go in waves, a good part of them older ones (a collector's; a
+ * cache makes room now and then), what there is right after each wave counts. Is it no more than half the window before or
+ * longer, what would be growth or too short is a steady state, with less certainty. Is it clearly more after each of four waves
+ * or more, it is steady growth. Else nothing calms down, and what is not clearly more is too short to tell. After one wave that
+ * took half as much as is there growth is too short to tell.
  *
  * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
- * the process holds no more and no less over the second half, all stacks and older blocks taken together (or, inclusive,
+ * the process holds no more and no less over the second half, and no more over the window, all stacks and older blocks taken together (or, inclusive,
  * the stack alone): against what this stack alone adds, so that one that leaks is not excused by others of its size, nor
  * by what shrinks beside it. Where most of what a stack adds replaces older blocks and the rest rises, but not evenly, it is
  * too short to tell.

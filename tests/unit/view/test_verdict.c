@@ -265,6 +265,21 @@ static void missed_at_once(void)
 	expired_at_once(between(0.03, 0.1));
 }
 
+/* A job runs every period; what it takes lives on for any time, longer than the job, and some of it for ever. */
+static void by_jobs(double forgotten)
+{
+	double period = length * between(0.08, 0.25), life = length * between(0.05, 0.6);
+
+	for (double at = -2 * life + between(0, period); at < length; at += period)
+		for (int i = 0; i < 300; i++)
+			block(at + i * 1e-4, any() < forgotten ? NEVER : at + 0.1 + life * any(), 450);
+}
+
+static void forgotten_by_jobs(void)
+{
+	by_jobs(between(0.05, 0.3));
+}
+
 /* The load comes and goes, and with it what is forgotten. */
 static void load_of(double forgotten, double rate, double (*load)(double part))
 {
@@ -572,6 +587,11 @@ static void first_times(void)
 	}
 }
 
+static void kept_by_jobs(void)
+{
+	by_jobs(0);
+}
+
 static void any_life(void)
 {
 	lived(0);
@@ -751,6 +771,7 @@ static const struct history {
 	{"missed_in_a_ring", missed_in_a_ring, true, 25},
 	{"forgotten_in_a_cache", forgotten_in_a_cache, true, 45},
 	{"jobs", jobs, true, 5},
+	{"forgotten_by_jobs", forgotten_by_jobs, true, 45},
 	{"forgotten_of_any_life", forgotten_of_any_life, true, 5},
 	{"many_strings", many_strings, true, 10},
 	{"many_buffers", many_buffers, true, 10},
@@ -776,10 +797,11 @@ static const struct history {
 	{"load_waves", load_waves, false, 5},
 	{"load_rises", load_rises, false, 5},
 	{"collector", collector, false, 5},
-	{"ring_of_a_collector", ring_of_a_collector, false, 2},
-	{"cache_that_makes_room", cache_that_makes_room, false, 10},
+	{"ring_of_a_collector", ring_of_a_collector, false, 15},
+	{"cache_that_makes_room", cache_that_makes_room, false, 50},
 	{"first_times", first_times, false, 100},
 	{"any_life", any_life, false, 20},
+	{"kept_by_jobs", kept_by_jobs, false, 20},
 	{"evicted_half", evicted_half, false, 5},
 	{"waves", waves, false, 2},
 	{"vectors", vectors, false, 2},
