@@ -234,9 +234,12 @@ struct mw_error *mw_replaced_look_for_new(struct mw_track *track, struct mw_rece
 #define LIKE   0.5   /* of logarithms of sizes and counts */
 #define CLEAR  0.3   /* so much the second must be further off */
 #define ENOUGH 0.85  /* of blocks, to be as many */
+#define MORE   0.02  /* of those that go: come, at most … */
+#define FEW    3.0   /* … or so many blocks … */
+#define LESS   0.125 /* … and as much less */
 
-/* Are both calls of one function, with nothing but an allocator's or a library's own functions below it on one side? */
-static bool are_of_one_function(const struct mw_track *track, uint32_t a, uint32_t b)
+/* Are both calls of one function; `alone`: with nothing but an allocator's or a library's own functions below it on one side? */
+static bool meet(const struct mw_track *track, uint32_t a, uint32_t b, bool alone)
 {
 	uint32_t ids[2] = {a, b}, nodes[2], depths[2], own[2] = {0}, modules[2];
 	const struct mw_stack_node *outer[2] = {NULL, NULL};
@@ -252,9 +255,15 @@ static bool are_of_one_function(const struct mw_track *track, uint32_t a, uint32
 		nodes[deeper] = outer[deeper]->parent;
 		depths[deeper]--;
 	}
-	if (nodes[0] != nodes[1] || depths[0] < ROOTS || !outer[0] || !outer[1] ||
-	    outer[0]->module != outer[1]->module || outer[0]->addr - outer[1]->addr + CODE > 2 * CODE)
+	if (nodes[0] != nodes[1] || depths[0] < ROOTS)
 		return false;
+	/* One jumped to the allocator's function, where it would have returned to its caller. */
+	if (!outer[0] || !outer[1])
+		return !alone;
+	if (outer[0]->module != outer[1]->module || outer[0]->addr - outer[1]->addr + CODE > 2 * CODE)
+		return false;
+	if (!alone)
+		return true;
 	modules[0] = modules[1] = outer[0]->module;
 	for (int i = 0; i < 2; i++)
 		for (uint32_t node = mw_stack_table_at(&track->stacks, ids[i])->node; node != nodes[i];) {
@@ -284,8 +293,10 @@ struct kin {
 };
 
 /* How far the mean sizes of blocks are from each other, by their logarithm: 0 where they are not known. */
-static double sizes_apart(const struct mw_tally *tally, const struct mw_replaced *gone)
+static double sizes_apart(const struct kin *kin, uint32_t stack, uint32_t freeing)
 {
+	const struct mw_tally *tally = &mw_stack_table_at(&kin->track->stacks, stack)->tally;
+	const struct mw_replaced *gone = gone_of(kin->track, freeing);
 	double known = (double)(gone->older_count - gone->unknown);
 
 	if (known * 2 < (double)gone->older_count)
@@ -301,7 +312,7 @@ static double all_gone(const struct kin *kin, uint32_t freeing)
 
 	for (uint32_t i = 0; i < kin->count; i++)
 		if (kin->owner[kin->freeing[i]] == MW_STACK_NONE &&
-		    (kin->freeing[i] == freeing || are_of_one_function(kin->track, kin->freeing[i], freeing)))
+		    (kin->freeing[i] == freeing || meet(kin->track, kin->freeing[i], freeing, true)))
 			sum += (double)gone_of(kin->track, kin->freeing[i])->older_count;
 	return sum;
 }
@@ -317,13 +328,12 @@ static void find_owner(struct kin *kin, uint32_t freeing)
 	uint32_t found = MW_STACK_NONE, like = MW_STACK_NONE;
 
 	for (uint32_t i = 0; i < kin->track->stacks.records.used; i++) {
-		const struct mw_stack_record *record = mw_stack_table_at(&kin->track->stacks, i);
 		double apart, off;
 
 		if (kin->left[i] <= 0)
 			continue;
-		apart = sizes_apart(&record->tally, gone);
-		if (apart >= LIKE || !are_of_one_function(kin->track, i, freeing))
+		apart = sizes_apart(kin, i, freeing);
+		if (apart >= LIKE || !meet(kin->track, i, freeing, true))
 			continue;
 		all += kin->left[i];
 		off = apart + fabs(log(kin->left[i] / count)) / 2;
@@ -342,6 +352,66 @@ static void find_owner(struct kin *kin, uint32_t freeing)
 	kin->owner[freeing] = found;
 	if (found != MW_STACK_NONE)
 		kin->left[found] -= count;
+}
+
+/*
+ * Do as many blocks of the stack come as go, at any moment? More that go are less dangerous: a limit of memory is reached by
+ * other blocks as well.
+ */
+static bool goes_with(const struct mw_track *track, uint32_t stack, uint32_t freeing)
+{
+	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, stack)->tally;
+	double count = (double)gone_of(track, freeing)->older_count, each = 1;
+	struct mw_track_replaced gone;
+	struct mw_track_series came;
+
+	if (fabs((double)tally->impacting.count - count) > LESS * count)
+		return false;
+	if (tally->transient.count) {
+		each = (double)tally->impacting.bytes / (double)tally->impacting.count;
+		mw_track_stack_series(track, stack, track->now_ns, &came);
+	} else {
+		mw_track_stack_births(track, stack, track->now_ns, &came);
+	}
+	mw_track_stack_replaced(track, freeing, track->now_ns, &gone);
+	for (uint32_t i = 0; i < came.count && i < gone.series.count; i++) {
+		double more = (double)came.bytes[i] / each - (double)gone.series.bytes[i];
+
+		if (more > fmax(MORE * count, FEW) || -more > LESS * count)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What is evicted in another function than it is put: entries of several blocks each, of which as many come as go, by as many
+ * calls. One call that frees as often as another allocates can be anybody's.
+ */
+static void find_owners_of_entries(struct kin *kin, uint32_t freeing)
+{
+	uint32_t gone[KIN], came[KIN], gone_count = 0, came_count = 0;
+
+	for (uint32_t i = 0; i < kin->track->stacks.records.used && came_count < KIN; i++)
+		if (kin->left[i] > 0 && goes_with(kin->track, i, freeing) && meet(kin->track, i, freeing, false))
+			came[came_count++] = i;
+	for (uint32_t i = 0; i < kin->count && came_count; i++)
+		if (kin->owner[kin->freeing[i]] == MW_STACK_NONE && goes_with(kin->track, came[0], kin->freeing[i]) &&
+		    (kin->freeing[i] == freeing || meet(kin->track, kin->freeing[i], freeing, false)))
+			gone[gone_count++] = kin->freeing[i];
+	if (gone_count < 2 || gone_count != came_count)
+		return;
+	for (uint32_t i = 0; i < gone_count; i++) {
+		uint32_t best = 0;
+
+		for (uint32_t j = 1; j < came_count; j++)
+			if (sizes_apart(kin, came[j], gone[i]) < sizes_apart(kin, came[best], gone[i]))
+				best = j;
+		if (sizes_apart(kin, came[best], gone[i]) >= LIKE)
+			continue;
+		kin->owner[gone[i]] = came[best];
+		kin->left[came[best]] = 0;
+		came[best] = came[--came_count];
+	}
 }
 
 struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
@@ -373,6 +443,9 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 	}
 	for (uint32_t i = 0; i < kin.count; i++)
 		find_owner(&kin, kin.freeing[i]);
+	for (uint32_t i = 0; i < kin.count; i++)
+		if (kin.owner[kin.freeing[i]] == MW_STACK_NONE)
+			find_owners_of_entries(&kin, kin.freeing[i]);
 	*out = kin.owner;
 	return NULL;
 }

@@ -11,7 +11,8 @@
  *   storage of a container, entries of any size;
  * - the freed block was allocated in the window by the same stack.
  * What a function frees of older blocks again and again where it allocates is its own: mw_track_find_kin tells whose, by the
- * stacks of both calls, whatever comes between them.
+ * stacks of both calls, whatever comes between them. So are entries of several blocks which one function puts and another
+ * evicts: at any moment as many blocks have come as gone, and as many calls allocate them as free them.
  * Each new block takes the place of one other at most. Where blocks of several stacks could have taken a place the
  * choice is ambiguous, and counted as such.
  */

@@ -131,7 +131,7 @@ struct mw_track_replaced {
 /* False where they took no place. */
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out);
 /* For each stack whose calls freed blocks from before the window: the stack that allocates such blocks in the same function, or
- * MW_STACK_NONE where that is not clear. The caller frees it. Errors: MEMORY. */
+ * for the same entries (replaced.h), or MW_STACK_NONE where that is not clear. The caller frees it. Errors: MEMORY. */
 struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out) MW_MUST_CHECK;
 /* Usable bytes of heap blocks of a class of sizes (mw_size_class() in replaced.h) that have been allocated and freed, over
  * time; of class 0, whose sizes are not known, blocks. */

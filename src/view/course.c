@@ -79,6 +79,15 @@ double mw_course_kept_between(const struct mw_course *course, int first, int end
 	return sum;
 }
 
+/* Nearly each block takes the place of a smaller one: many buffers, each of which grows. */
+static bool is_ever_larger(const struct mw_verdict_input *in)
+{
+	return in->replaced.count * 8 >= in->size.count * 7 && in->replaced.larger * 16 >= in->replaced.count * 15 &&
+	       in->transient.count * 4 >= in->impacting.count &&
+	       (double)in->impacting.bytes * (double)in->transient.count >
+		       LITTLE_LARGER * (double)in->transient.bytes * (double)in->impacting.count;
+}
+
 bool mw_course_is_container(const struct mw_verdict_input *in)
 {
 	uint64_t gone = in->transient.count + in->replaced.older.count;
@@ -86,7 +95,8 @@ bool mw_course_is_container(const struct mw_verdict_input *in)
 		     (double)(in->size.count + in->replaced.older.count);
 
 	/* Blocks of sizes that differ, of which some stay, are no storage that grows: what is there now is larger. */
-	if (in->impacting.count > 4 && (double)in->impacting.bytes < LARGER * all * (double)in->impacting.count)
+	if (in->impacting.count > 4 && (double)in->impacting.bytes < LARGER * all * (double)in->impacting.count &&
+	    !is_ever_larger(in))
 		return false;
 	/* Most of what was begun is gone. */
 	if (in->size.count > in->replaced.count + 2 &&
@@ -104,29 +114,28 @@ static double middle_of(double a, double b, double c)
 	return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
-/* Usable bytes, to one that was asked for. */
-static double usable_share(const struct mw_verdict_input *in)
+double mw_course_usable_share(const struct mw_verdict_input *in)
 {
 	return in->impacting.bytes ? fmax(in->sizes.usable / (double)in->impacting.bytes, 1) : 1;
 }
 
-/* Most blocks that come in these sizes are the stack's. */
-static bool makes_sizes(const struct mw_verdict_input *in)
+bool mw_course_makes_sizes(const struct mw_verdict_input *in)
 {
 	return in->sizes.known && in->sizes.born > 0 &&
-	       (double)in->size.bytes * usable_share(in) >= DOMINANT * in->sizes.born;
+	       (double)in->size.bytes * mw_course_usable_share(in) >= DOMINANT * in->sizes.born;
 }
 
-/* So many older blocks of these sizes go, to one byte that comes. */
-static double older_share(const struct mw_verdict_input *in)
+double mw_course_older_share(const struct mw_verdict_input *in)
 {
-	return in->level.count ? in->sizes.older[in->level.count - 1] / (double)in->size.bytes / usable_share(in) : 0;
+	return in->level.count
+		       ? in->sizes.older[in->level.count - 1] / (double)in->size.bytes / mw_course_usable_share(in)
+		       : 0;
 }
 
 bool mw_course_is_replaced_known(const struct mw_verdict_input *in)
 {
 	return in->replaced.older.count && in->replaced.ambiguous * 8 <= in->replaced.older.count &&
-	       !(makes_sizes(in) && older_share(in) > 2 * OWN_OLDER);
+	       !(mw_course_makes_sizes(in) && mw_course_older_share(in) > 2 * OWN_OLDER);
 }
 
 /*
@@ -135,7 +144,7 @@ bool mw_course_is_replaced_known(const struct mw_verdict_input *in)
  */
 static bool owns_sizes(const struct mw_verdict_input *in)
 {
-	return makes_sizes(in) && older_share(in) <= OWN_OLDER && !mw_course_is_container(in) &&
+	return mw_course_makes_sizes(in) && mw_course_older_share(in) <= OWN_OLDER && !mw_course_is_container(in) &&
 	       (!mw_course_is_replaced_known(in) ||
 		in->sizes.older[in->level.count - 1] >= (double)in->replaced.older.bytes);
 }
@@ -165,6 +174,18 @@ static double chance_error(const struct mw_course *course, int first, int end)
 	return sqrt(1.2 * squares) * course->block / (n * course->step);
 }
 
+/* One goes for each that comes: what does so by chance would stray further. */
+static bool is_in_step(const struct mw_course *course)
+{
+	double high = course->net[0], low = high;
+
+	for (int i = 1; i < course->steps; i++) {
+		high = fmax(high, course->net[i]);
+		low = fmin(low, course->net[i]);
+	}
+	return course->in->size.count >= 16 && high - low <= 2 * course->block;
+}
+
 static void find_levels(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -178,11 +199,11 @@ static void find_levels(struct mw_course *course)
 	course->inclusive = owns_sizes(in);
 	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
 	/* Where nearly nothing was freed, by number as well. */
-	by_count = in->by_count && in->transient.count * 16 <= in->size.count && !course->inclusive;
+	by_count = in->by_count && in->transient.count * 64 <= in->size.count && !course->inclusive;
 	for (int i = 0; i < course->steps; i++) {
 		course->net[i] = by_count ? (double)in->births.bytes[i] * course->block : (double)in->level.bytes[i];
 		if (course->inclusive)
-			course->net[i] -= in->sizes.older[i] / usable_share(in);
+			course->net[i] -= in->sizes.older[i] / mw_course_usable_share(in);
 		else if (mw_course_is_replaced_known(in) && i < (int)in->replaced.series.count)
 			course->net[i] -= (double)in->replaced.series.bytes[i];
 		if (i >= 2) {
@@ -212,9 +233,11 @@ static void find_levels(struct mw_course *course)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =
 		mw_verdict_fit(level, course->steps / 2, course->steps, course->step).slope * course->seconds / 2;
-	if (mw_course_replaces_older(course)) {
+	if (course->inclusive && mw_course_older_share(in) >= SOME_OLDER && !is_in_step(course)) {
 		course->late.error = fmax(course->late.error, chance_error(course, course->steps / 2, course->steps));
 		course->whole.error = fmax(course->whole.error, chance_error(course, 0, course->steps));
+		course->chance = SIGMAS * course->block *
+				 sqrt(mw_course_births_between(course, course->steps / 2, course->steps));
 	}
 }
 
@@ -327,8 +350,11 @@ static bool find_mortal(const struct mw_course *course)
 	double all = mw_course_births_between(course, 0, course->settled_steps), expected, born, kept;
 	int quarter = 0, half;
 
-	if (!in->transient.count || in->active - in->oldest > MARGIN * course->longest_of_all)
+	if (!in->transient.count)
 		return false;
+	/* Where blocks go together none can have gone since. */
+	if (in->active - in->oldest > MARGIN * course->longest_of_all)
+		return course->last_drop - in->oldest <= MARGIN * course->longest_of_all && mw_course_is_queue(course);
 	while (quarter < course->settled_steps && mw_course_births_between(course, 0, quarter) < all / 4)
 		quarter++;
 	half = quarter;
@@ -352,6 +378,7 @@ static void find_wave(struct mw_course *course)
 	int last = 0;
 
 	course->wave = -1;
+	course->last_drop = INFINITY;
 	for (int i = 1; i <= course->steps; i++) {
 		double level = i < course->steps ? (double)in->level.bytes[i] : (double)in->impacting.bytes;
 		double drop = (double)in->level.bytes[i - 1] - level;
@@ -364,6 +391,7 @@ static void find_wave(struct mw_course *course)
 	}
 	if (!last || fallen < WAVES * (double)in->transient.bytes)
 		return;
+	course->last_drop = last * course->step;
 	before = mw_course_births_between(course, 0, last);
 	kept = mw_course_kept_between(course, 0, last);
 	/*
@@ -378,6 +406,21 @@ static void find_wave(struct mw_course *course)
 		course->wave = last * course->step;
 }
 
+/* Where all that are freed get nearly as old, some that are older than that by more have outlasted the rest. */
+static bool find_outlasted(struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	double limit = 2 * course->longest_of_all - course->shortest + 2 * course->step;
+	int end = (int)((in->active - limit) / course->step);
+
+	if (in->transient.count < 16 || course->shortest < NEARLY_ALIKE * course->longest_of_all ||
+	    (course->settle_age > 0 && limit >= course->settle_age) || end <= 0 ||
+	    mw_course_kept_between(course, 0, end) < 3)
+		return false;
+	course->settle_age = limit;
+	return true;
+}
+
 static void find_settled(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -386,6 +429,7 @@ static void find_settled(struct mw_course *course)
 	count_ages(course);
 	find_wave(course);
 	course->settle_age = find_settle_age(course);
+	course->outlasted = find_outlasted(course);
 	if (course->wave >= 0)
 		course->settle_age = fmax(course->settle_age, in->active - course->wave);
 	course->settled_steps = (int)((in->active - course->settle_age) / course->step + 1e-6);
@@ -405,7 +449,7 @@ static void find_settled(struct mw_course *course)
 		course->settled.count += in->kept[course->steps].count;
 		course->settled.bytes += in->kept[course->steps].bytes;
 	}
-	course->mortal = find_mortal(course);
+	course->mortal = !course->outlasted && find_mortal(course);
 }
 
 void mw_course_find(struct mw_course *course)

@@ -24,6 +24,7 @@
 #define CHANCE         0.02       /* that births at random leave so long a pause */
 #define LONG_LIVED     (1.0 / 8)  /* of the window */
 #define WAVES          0.6        /* of the bytes that go: they go together */
+#define WAVE           (1.0 / 6)  /* of a level's range: it falls by more in a wave */
 #define PAUSES         3          /* of the longest before */
 #define BACK           0.05       /* of a level's rises: what is as near to where it was is back there */
 #define CLASS_WIDTH    0.3466     /* of ages, by their natural logarithm */
@@ -36,16 +37,23 @@
 #define SLOWING        0.92       /* the same, of the second third */
 #define ENDED          4          /* begun, to one storage that is there */
 #define LARGER         1.3        /* the mean size of storage that is there, to that of all that was */
+#define LITTLE_LARGER  1.02       /* the same, where each is larger than the one before */
 #define CEASED         (1.0 / 5)
 #define SUSTAINED_LOAD 0.85      /* of what came in the third before */
 #define DOMINANT       (2.0 / 3) /* of the bytes that come in these sizes */
 #define OWN_OLDER      1.25      /* of the bytes that come: what goes of older blocks */
+#define SOME_OLDER     0.25      /* the same: less is not what the births' chance adds to */
 #define EVEN_BIRTHS    1.15      /* in the second half, to one in the first */
 #define EVEN_FREES     1.1
 #define EXACT          0.01 /* of the bytes that are added */
 #define FASTER         1.5
+#define HANDFUL        16   /* blocks */
+#define TRIFLE         4096 /* bytes */
+#define LEAST_TIMES    5    /* steps in which blocks were born: fewer are not even */
+#define STEADY         0.85 /* steadiness: less is not even */
 #define SIGMAS         3.0
 #define WALK           0.5 /* correlation of what values are off the line with the value before */
+#define NEARLY_ALIKE   0.8 /* the same, of the longest */
 #define ALIKE          0.5 /* the shortest lifetime, of nearly the longest */
 
 /* What the input comes to. */
@@ -55,13 +63,15 @@ struct mw_course {
 	double net[STEPS];
 	struct mw_verdict_line whole, early, late; /* of net: all, the first and the second half */
 	double own_rise, own_mean;                 /* of the level, not net, over the second half */
+	double chance;                             /* what it strays by over that, where older blocks go for new ones */
 	double late_bytes;                         /* settled, and born in the second half */
 	double most, fall, mean_late;              /* of net */
 	double block;                              /* mean size of a block */
 	/* By class of ages: outstanding blocks that are as old; those that were freed when they were. */
 	double older[MW_VERDICT_AGES + 2], outlived[MW_VERDICT_AGES + 2];
 	double settle_age;
-	double wave; /* when most of what went last went together; negative: it does not */
+	double last_drop; /* when most of what went last went together; infinity: it does not */
+	double wave;      /* the same, where all but nothing that was there went; negative: it does not */
 	struct mw_amount settled;
 	double could;             /* share of births that could have settled */
 	double shortest, longest; /* lifetimes: the shortest, 99 % of all */
@@ -72,6 +82,7 @@ struct mw_course {
 	bool inclusive;    /* net: of the stack's blocks from before the window as well */
 	bool emptied;      /* all but nothing of what was born until the wave went then */
 	bool mortal;
+	bool outlasted; /* all that are freed get nearly as old, and some that settled are older */
 	bool mostly_freed;
 	bool alike; /* lifetimes hardly differ */
 };
@@ -96,6 +107,12 @@ bool mw_course_keeps_rising(const struct mw_course *course);
 bool mw_course_is_container(const struct mw_verdict_input *in);
 /* Is it known what the stack's blocks took the place of, and not as well another stack's, nor among many that went for nothing? */
 bool mw_course_is_replaced_known(const struct mw_verdict_input *in);
+/* Most blocks that come in the sizes of the outstanding ones are the stack's. */
+bool mw_course_makes_sizes(const struct mw_verdict_input *in);
+/* So many bytes of older blocks of these sizes go, to one that comes of the stack. */
+double mw_course_older_share(const struct mw_verdict_input *in);
+/* Usable bytes of the outstanding blocks, to one that was asked for. */
+double mw_course_usable_share(const struct mw_verdict_input *in);
 /* Most of what is added in the second half makes up for older blocks that go. */
 bool mw_course_replaces_older(const struct mw_course *course);
 /* First in, first out: nothing is left of what was born before the oldest survivor, and nothing went that is younger. */

@@ -15,6 +15,7 @@
 
 #define COLLECTED   300.0 /* seconds in which a heap's garbage is collected, whatever the runtime waits for */
 #define FEW_SAMPLES 8     /* blocks: more are not worth a word */
+#define TRIFLE      4096u /* bytes: less comes after all else that grows */
 #define NEAR_MAIN   3     /* frames from the allocation: further out main() is no answer */
 
 /* --- whose line it is ------------------------------------------------------------------------------------ */
@@ -399,6 +400,10 @@ static int compare_suspects(const void *left, const void *right)
 
 	if (a_rank != b_rank)
 		return a_rank < b_rank ? -1 : 1;
+	if (a_rank == GROWS && (a->bytes < TRIFLE) != (b->bytes < TRIFLE))
+		return a->bytes < TRIFLE ? 1 : -1;
+	if (a_rank == GROWS && a->certain != b->certain)
+		return a->certain ? -1 : 1;
 	if (a_rank == GROWS && a->bytes_per_hour != b->bytes_per_hour)
 		return a->bytes_per_hour > b->bytes_per_hour ? -1 : 1;
 	if (a->bytes != b->bytes)

@@ -55,6 +55,12 @@ static enum mw_growth_verdict judge_container(const struct mw_course *course)
 	return MW_GROWTH_CONTAINER;
 }
 
+/* Storage that stood for long: what was freed while the window settled may have been replaced again. */
+static bool is_lasting_storage(const struct mw_course *course)
+{
+	return mw_course_is_container(course->in) && course->net[course->steps * 3 / 4] > course->most / 2;
+}
+
 /* Do blocks live longer and longer, or do only more come? By the blocks that there are to one that comes. */
 static bool live_longer(const struct mw_course *course)
 {
@@ -86,7 +92,7 @@ static bool climbs(const struct mw_course *course)
 	for (int i = course->steps - eighth; i < course->steps; i++)
 		least = fmin(least, course->net[i]);
 	return least - mw_course_mean_net(course, half - eighth / 2, half + eighth / 2) >
-		       fmax(FLAT_NOISE * least, 4 * course->block) &&
+		       fmax(fmax(FLAT_NOISE * least, 4 * course->block), course->chance) &&
 	       course->fall <= course->most / 8;
 }
 
@@ -121,28 +127,51 @@ static enum mw_growth_verdict judge_level(const struct mw_course *course)
 	return rose_with_load(course) ? MW_GROWTH_TOO_SHORT : MW_GROWTH_PLATEAU;
 }
 
+/* Where a level falls, as blocks go together. */
+struct falls {
+	int count, first, last; /* steps in which the first and the last end */
+	bool ever_higher;       /* each ends higher than the one before */
+	double range;           /* of the level */
+};
+
+/* Falls by that share of the range, and by so many bytes, within two steps. */
+static void find_falls(const double *values, int steps, double share, double least, struct falls *out)
+{
+	double high = 0, low = 0;
+
+	*out = (struct falls){.ever_higher = true};
+	for (int i = 0; i < steps; i++) {
+		high = fmax(high, values[i]);
+		low = fmin(low, values[i]);
+	}
+	out->range = high - low;
+	for (int i = 0; i < steps; i++) {
+		if ((i >= 2 ? values[i - 2] : 0) - values[i] <= fmax(share * out->range, least))
+			continue;
+		while (i + 1 < steps && values[i + 1] < values[i])
+			i++;
+		out->ever_higher &= !out->count || values[i] > values[out->last];
+		out->last = i;
+		if (!out->count++)
+			out->first = i;
+		i++;
+	}
+}
+
+/* It falls again and again, and the next time is not overdue. */
+static bool keeps_falling(const struct falls *falls, int steps)
+{
+	return falls->count >= 2 && steps - falls->last <= MARGIN * (falls->last - falls->first) / (falls->count - 1);
+}
+
 /* The level rises and is let go, again and again, to where it was. */
 static bool is_let_go(const struct mw_course *course)
 {
-	double high = course->net[0], low = high, first = 0, trough = 0;
-	int count = 0, first_at = 0, last_at = 0;
+	struct falls falls;
 
-	for (int i = 0; i < course->steps; i++) {
-		high = fmax(high, course->net[i]);
-		low = fmin(low, course->net[i]);
-	}
-	for (int i = 2; i < course->steps; i++)
-		if (course->net[i - 2] - course->net[i] > (high - low) / 2) {
-			trough = course->net[i];
-			last_at = i;
-			if (!count++) {
-				first = trough;
-				first_at = i;
-			}
-			i++;
-		}
-	return count >= 2 && fabs(trough - first) <= BACK * (high - low) &&
-	       course->steps - last_at <= MARGIN * (last_at - first_at) / (count - 1);
+	find_falls(course->net, course->steps, 0.5, 0, &falls);
+	return keeps_falling(&falls, course->steps) &&
+	       fabs(course->net[falls.last] - course->net[falls.first]) <= BACK * falls.range;
 }
 
 /* Nothing has got older than what was freed, and what there was went at once, not long ago or again and again. */
@@ -328,7 +357,7 @@ static bool is_replacing(const struct mw_course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
+	return !course->outlasted && replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
 	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
@@ -339,17 +368,70 @@ static bool is_replacing(const struct mw_course *course)
 static bool is_balanced(const struct mw_course *course)
 {
 	const struct mw_verdict_sizes *sizes = &course->in->sizes;
-	struct mw_verdict_line line = course->late;
+	struct mw_verdict_line line = course->late, whole = course->whole;
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
 	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
 	    sizes->born <= 0)
 		return false;
-	if (!course->inclusive)
+	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
+		whole = mw_verdict_fit(sizes->net, 0, course->steps, course->step);
+	}
 	return (fabs(line.slope) + 2 * line.error) * half <= FLAT_NOISE * course->own_rise &&
 	       (fabs(line.slope) - line.error) * half <= FLAT * course->own_rise &&
-	       (line.slope - SIGMAS * line.error) * half <= some;
+	       (line.slope - SIGMAS * line.error) * half <= some &&
+	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
+}
+
+/*
+ * Blocks of these sizes, nearly all of which are the stack's, go in waves, older ones first: a collector's, or where a cache
+ * makes room now and then. What there is right after a wave tells whether there is ever more, but for what came within a step.
+ */
+enum waves {
+	NO_WAVES,
+	WAVES_LEVEL, /* no more after the last than after the first, most of the window before */
+	WAVES_UNCLEAR,
+	WAVES_HIGHER,
+	WAVES_RISING, /* with each */
+};
+
+static enum waves judge_waves(const struct mw_course *course)
+{
+	const double *all = course->in->sizes.net;
+	double step = 0, rise;
+	struct falls falls;
+
+	if (!mw_course_makes_sizes(course->in))
+		return NO_WAVES;
+	for (int i = 0; i < course->steps; i++)
+		step = fmax(step, mw_course_births_between(course, i, i + 1) * course->block *
+					  mw_course_usable_share(course->in));
+	find_falls(all, course->steps, WAVE, 3 * step, &falls);
+	if (falls.count < 2)
+		return NO_WAVES;
+	rise = all[falls.last] - all[falls.first];
+	if (rise > 2 * step)
+		return falls.count >= 4 && falls.ever_higher ? WAVES_RISING : WAVES_HIGHER;
+	/* Where hardly any is older, or none outlives a wave, the stack's own blocks tell more. */
+	if (mw_course_older_share(course->in) < SOME_OLDER || course->wave >= 0)
+		return NO_WAVES;
+	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 && rise <= 0 &&
+			       -rise <= FLAT_NOISE * step * (falls.last - falls.first)
+		       ? WAVES_LEVEL
+		       : WAVES_UNCLEAR;
+}
+
+/* One wave took away older blocks, of these sizes and half as many as came or more: what the next will do is not known. */
+static bool has_met_one_wave(const struct mw_course *course)
+{
+	const double *older = course->in->sizes.older;
+	double most = 0;
+
+	for (int i = 0; i < course->steps; i++)
+		most = fmax(most, older[i] - (i >= 2 ? older[i - 2] : 0));
+	return mw_course_makes_sizes(course->in) &&
+	       most * 2 >= (double)course->in->impacting.bytes * mw_course_usable_share(course->in);
 }
 
 /* More settles than the net level rises by: it takes the place of what is older. */
@@ -394,6 +476,7 @@ static bool is_certain(const struct mw_course *course, enum mw_growth_verdict ve
 static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
+	enum waves waves;
 	bool all_settled =
 		course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
 	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS, rises;
@@ -404,6 +487,8 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		verdict = !judged                              ? MW_GROWTH_CHURN
 			  : mw_course_is_container(course->in) ? judge_container(course)
 							       : judge_level(course);
+		if (verdict == MW_GROWTH_TOO_SHORT && is_lasting_storage(course))
+			return verdict;
 		*certain = verdict < MW_GROWTH_STEADY || is_certain(course, verdict);
 		return verdict >= MW_GROWTH_STEADY ? verdict : MW_GROWTH_CHURN;
 	}
@@ -429,10 +514,19 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		*certain = is_certain(course, verdict);
 		return verdict;
 	}
-	if (!calms(verdict) && was_let_go(course))
-		return MW_GROWTH_CHURN;
-	if (!calms(verdict) && is_balanced(course))
-		return MW_GROWTH_STEADY_STATE;
+	waves = judge_waves(course);
+	if (waves == WAVES_RISING)
+		return MW_GROWTH_STEADY;
+	if (waves == WAVES_UNCLEAR || (waves == WAVES_HIGHER && verdict < MW_GROWTH_STEADY))
+		return MW_GROWTH_TOO_SHORT;
+	if (!calms(verdict) && waves <= WAVES_LEVEL) {
+		if (was_let_go(course))
+			return MW_GROWTH_CHURN;
+		if (!course->outlasted && (is_balanced(course) || waves == WAVES_LEVEL))
+			return MW_GROWTH_STEADY_STATE;
+	}
+	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))
+		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))
 		verdict =
@@ -476,6 +570,22 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 	return MW_GROWTH_TOO_SHORT;
 }
 
+/* Of a handful of blocks, or of storage of a few KiB, a pause or two more would tell another tale. */
+static bool is_uneven_trifle(const struct mw_course *course, enum mw_growth_verdict verdict)
+{
+	const struct mw_amount *all = &course->in->impacting;
+	struct pattern pattern;
+
+	if (verdict < MW_GROWTH_STEADY)
+		return false;
+	if (verdict == MW_GROWTH_CONTAINER)
+		return all->bytes < TRIFLE && course->whole.steadiness < STEADY;
+	if (all->bytes >= TRIFLE && all->count >= HANDFUL)
+		return false;
+	find_pattern(course, &pattern);
+	return pattern.busy < LEAST_TIMES || course->whole.steadiness < STEADY;
+}
+
 /* Until when the settled blocks were born, but for few. */
 static double growing_until(const struct mw_course *course, enum mw_growth_verdict verdict)
 {
@@ -499,12 +609,19 @@ static double least_net(const struct mw_course *course, int first, int end)
 void mw_verdict_find(const struct mw_verdict_input *input, struct mw_report_growth *out)
 {
 	struct mw_course course = {.in = input, .seconds = input->seconds};
+	enum mw_growth_verdict verdict;
 	bool certain;
 
 	mw_course_find(&course);
+	verdict = judge(&course, &certain);
+	if (is_uneven_trifle(&course, verdict)) {
+		verdict = MW_GROWTH_TOO_SHORT;
+		certain = false;
+	}
 	*out = (struct mw_report_growth){
 		.known = true,
-		.verdict = judge(&course, &certain),
+		.verdict = verdict,
+		.certain = certain,
 		.bytes_per_second = course.whole.slope,
 		.steadiness = course.whole.steadiness,
 		.floor_start = least_net(&course, 0, course.steps / 8),
@@ -515,6 +632,5 @@ void mw_verdict_find(const struct mw_verdict_input *input, struct mw_report_grow
 		.settle_age = course.settle_age,
 		.settled = course.settled,
 	};
-	out->certain = certain;
-	out->growing_until = growing_until(&course, out->verdict);
+	out->growing_until = growing_until(&course, verdict);
 }

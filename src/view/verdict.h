@@ -17,19 +17,24 @@
  *   wave      blocks that go together: a collector's, a batch's. What was born since the last has met none and can't
  *             have settled
  *   mortal    even the oldest births are gone to a larger part than those after them, and no survivor is much older than
- *             freed blocks get: all blocks die, only late. Then only the net level counts
+ *             freed blocks get (where blocks go in waves, and nothing is left of the oldest, than it was at the last): all
+ *             blocks die, only late. Then only the net level counts
  *
  * Values of a level are not independent of each other, and errors of slopes know that: what returns to its line is a series
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
  * adds up. Ages end with the last event of the process: while it makes no call no block can go.
  *
+ * Where all that are freed get nearly as old (a time to live, a ring), three blocks or more that are older than that have
+ * outlasted the rest: they settled, and what comes and goes beside them is no excuse.
+ *
  * The rules, in this order
  *
  *   churn               all that is outstanding at the window's end was freed while it settled (--settle): certain.
- *                       But for storage that grows, and queues that do
+ *                       But for storage that grows, and queues that do; storage that stood for long may have been
+ *                       replaced again: too short to tell
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
- *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less
+ *                       rehash, string; many buffers, nearly each of them), and the net level rises. Storage that grows by a factor is replaced ever less
  *                       often: the next time is expected after the last pause times that factor. Quiet for thrice the
  *                       longest pause is a plateau. One replacement alone is too short to tell
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
@@ -57,8 +62,14 @@
  * What would be growth or too short is churn, which is not certain, where all that was born before the last wave is gone, and
  * that is not long ago; or where the level was let go twice or more, to where it was, and nothing is older than what went.
  *
+ * Where nearly all blocks of these sizes are the stack's, and they go in waves, a good part of them older ones (a collector's; a
+ * cache makes room now and then), what there is right after each wave counts. Is it no more than half the window before or
+ * longer, what would be growth or too short is a steady state, with less certainty. Is it clearly more after each of four waves
+ * or more, it is steady growth. Else nothing calms down, and what is not clearly more is too short to tell. After one wave that
+ * took half as much as is there growth is too short to tell.
+ *
  * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
- * the process holds no more and no less over the second half, all stacks and older blocks taken together (or, inclusive,
+ * the process holds no more and no less over the second half, and no more over the window, all stacks and older blocks taken together (or, inclusive,
  * the stack alone): against what this stack alone adds, so that one that leaks is not excused by others of its size, nor
  * by what shrinks beside it. Where most of what a stack adds replaces older blocks and the rest rises, but not evenly, it is
  * too short to tell.
@@ -67,7 +78,8 @@
  * settled, or as many went as came, and the net level does not rise over the second half beyond its noise; else it is too
  * short to tell.
  *
- * Growth is too short to tell where more settles than the net level rises by: it takes the place of others.
+ * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
+ * handful of blocks or a few KiB that do not come evenly, or at fewer than five times.
  *
  * Where blocks are sampled, counts are of units: so many bytes as stand for one independent block (growth.c). A stack of which
  * ten blocks were sampled is judged as one that allocated ten large blocks, so that no rule finds more in them than is there.

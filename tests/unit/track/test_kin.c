@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_kin.c: whose older blocks a function frees, by the stacks of its calls. */
 #include "rig.h"
+#include "track/replaced.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -132,6 +133,96 @@ static void test_few_go(void **state)
 	assert_int_equal(owner_of(rig, drop), MW_STACK_NONE);
 }
 
+/* --- entries of several blocks, which another function evicts ----------------------------------------------- */
+
+#define HISTORIES  200u
+#define MOST_PARTS 4u
+#define PUTS       400u
+
+static uint64_t noise;
+
+static unsigned any(unsigned below)
+{
+	noise = noise * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(noise >> 33) % below;
+}
+
+static void event(struct rig *rig, mw_addr addr, uint64_t bytes, uint32_t stack, uint64_t now, bool birth)
+{
+	rig_send(rig, (struct mw_event){now, addr, bytes, stack, rig->thread[0], birth ? MW_EVENT_ALLOC : MW_EVENT_FREE,
+					MW_KIND_HEAP, 0, false});
+}
+
+/* What becomes of a program's entries. */
+enum fate {
+	EVICTED,       /* one for each that is put */
+	FORGOTTEN,     /* one of the parts is not freed, one time in eight */
+	ANOTHER,       /* each time one more block is allocated than are freed */
+	DRAINED,       /* entries of one block go as often as one is forgotten */
+	EARLIER,       /* as many go as come, but in the first half */
+	SEVERAL_TIMES, /* half of what is put makes none go */
+};
+
+/* Do all freeing calls have owners? */
+static bool has_owners(struct rig *rig, enum fate fate, unsigned parts, bool sizes_known)
+{
+	uint32_t put[MOST_PARTS + 1], drop[MOST_PARTS], *owners;
+	uint64_t bytes[MOST_PARTS + 1], now = 1000000;
+	mw_addr next = 0x10000, older = 0x90000000;
+	unsigned owned = 0, came = parts + (fate == ANOTHER);
+
+	/* Each has a function of its own, which calls the allocator's. */
+	for (unsigned i = 0; i < came; i++) {
+		put[i] = call(rig, FUNCTION(1 + i), 0x10, 0x20);
+		bytes[i] = 20 + any(500);
+	}
+	for (unsigned i = 0; i < parts; i++)
+		drop[i] = call(rig, FUNCTION(10), 0x40 * (i + 1), 0x40);
+	for (unsigned n = 0; n < PUTS; n++) {
+		unsigned goes = parts;
+
+		if (fate == EARLIER)
+			goes = n < PUTS / 2 ? 2 * parts : 0;
+		if (fate == SEVERAL_TIMES && n % 2)
+			goes = 0;
+		now += 1000000 + any(40000000);
+		for (unsigned i = 0; i < came; i++, next += 64)
+			event(rig, next, bytes[i], put[i], now++, true);
+		for (unsigned i = 0; i < goes; i++, older += 64)
+			if (fate != FORGOTTEN || i || n % 8)
+				event(rig, older, sizes_known ? mw_replaced_usable(bytes[i % parts]) : MW_SIZE_UNKNOWN,
+				      drop[i % parts], now++, false);
+	}
+	assert_null(mw_track_find_kin(rig->track, &owners));
+	for (unsigned i = 0; i < parts; i++)
+		owned += owners[drop[i]] != MW_STACK_NONE;
+	/* Each has its own. */
+	for (unsigned i = 0; i < parts; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_true(owners[drop[i]] == MW_STACK_NONE || owners[drop[i]] != owners[drop[j]]);
+	free(owners);
+	return owned == parts;
+}
+
+static void test_entries(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < HISTORIES; i++)
+		for (enum fate fate = EVICTED; fate <= SEVERAL_TIMES; fate++) {
+			struct rig *rig;
+			void *made;
+			bool owned;
+
+			noise = i * 7919u + 1;
+			any(2);
+			assert_int_equal(rig_setup(&made), 0);
+			rig = made;
+			owned = has_owners(rig, fate, fate == DRAINED ? 1 : 2 + any(MOST_PARTS - 1), i % 2);
+			assert_int_equal(owned, fate == EVICTED);
+			rig_teardown(&made);
+		}
+}
+
 UNIT_GROUP(kin)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +231,7 @@ UNIT_GROUP(kin)
 		cmocka_unit_test_setup_teardown(test_either_of_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_two_for_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_few_go, rig_setup, rig_teardown),
+		cmocka_unit_test(test_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,6 +167,50 @@ static void test_merged(void **state)
 	world_deinit(&world);
 }
 
+/* What is certain comes first, what is but a trifle last. */
+static void test_order(void **state)
+{
+	static const mw_addr callers[] = {(mw_addr)(uintptr_t)&test_wrappers + 4, (mw_addr)(uintptr_t)&test_frames + 4,
+					  (mw_addr)(uintptr_t)&test_merged + 4,
+					  (mw_addr)(uintptr_t)&test_generated + 4};
+	/* Of so many bytes; one comes every so many steps, and one in so many stays. */
+	static const struct {
+		unsigned bytes, every, kept;
+	} lines[] = {{5000, 10, 1}, {500, 1, 20}, {100, 1, 100}, {900, 1, 20}};
+	static const unsigned order[] = {3, 1, 0, 2}, steps = 2000;
+	struct mw_report *report;
+	struct world world;
+	uint32_t stacks[4];
+
+	(void)state;
+	world_init(&world);
+	world_thread(&world, 1, "one");
+	for (unsigned i = 0; i < 4; i++)
+		stacks[i] = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, &callers[i], 1, MW_STACK_COMPLETE);
+	for (unsigned step = 0; step < steps; step++)
+		for (unsigned i = 0; i < 4; i++) {
+			mw_addr addr = 0x1000000 + 0x10000 * (mw_addr)step + 0x2000 * i;
+			double at = 10.0 * step / steps + 1e-5 * i;
+
+			if (step % lines[i].every)
+				continue;
+			world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, addr, lines[i].bytes, stacks[i], 0, at);
+			if (step % lines[i].kept)
+				world_event(&world, MW_EVENT_FREE, MW_KIND_HEAP, addr, lines[i].bytes, stacks[i], 0,
+					    at + 1e-6);
+		}
+	report = world_report(&world);
+	assert_int_equal(report->suspect_count, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(report->suspects[i].verdict, MW_GROWTH_STEADY);
+		assert_int_equal(report->suspects[i].bytes,
+				 lines[order[i]].bytes * (steps / lines[order[i]].every / lines[order[i]].kept));
+		assert_int_equal(report->suspects[i].certain, order[i] != 0);
+	}
+	mw_report_destroy(report);
+	world_deinit(&world);
+}
+
 static __attribute__((noinline, used)) void heap_page_allocate(void)
 {
 	__asm__ volatile("" ::: "memory");
@@ -208,8 +252,8 @@ static void test_collected(void **state)
 UNIT_GROUP(suspects)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrappers), cmocka_unit_test(test_frames),    cmocka_unit_test(test_generated),
-		cmocka_unit_test(test_merged),   cmocka_unit_test(test_collected),
+		cmocka_unit_test(test_wrappers), cmocka_unit_test(test_frames), cmocka_unit_test(test_generated),
+		cmocka_unit_test(test_merged),   cmocka_unit_test(test_order),  cmocka_unit_test(test_collected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
