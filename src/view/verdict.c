@@ -536,7 +536,7 @@ static bool is_uneven_trifle(const struct mw_course *course, enum mw_growth_verd
 	if (all->bytes >= TRIFLE && all->count >= HANDFUL)
 		return false;
 	find_pattern(course, &pattern);
-	return pattern.busy < LEAST_TIMES || course->whole.steadiness < STEADY;
+	return (all->bytes < TRIFLE && pattern.busy < LEAST_TIMES) || course->whole.steadiness < STEADY;
 }
 
 /* Until when the settled blocks were born, but for few. */

@@ -79,7 +79,7 @@
  * short to tell.
  *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
- * handful of blocks or a few KiB that do not come evenly, or at fewer than five times.
+ * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times.
  *
  * A leak and a cache that is still filling look the same where nothing of a stack was freed, or what was freed lived long:
  * growth is not certain then. It is where most blocks live shortly and the rest stays, and of storage that was replaced many
