@@ -576,14 +576,15 @@ static bool is_uneven_trifle(const struct mw_course *course, enum mw_growth_verd
 	const struct mw_amount *all = &course->in->impacting;
 	struct pattern pattern;
 
-	if (verdict < MW_GROWTH_STEADY)
+	/* Of sampled blocks are_few() knows. */
+	if (verdict < MW_GROWTH_STEADY || course->in->samples > 0)
 		return false;
 	if (verdict == MW_GROWTH_CONTAINER)
 		return all->bytes < TRIFLE && course->whole.steadiness < STEADY;
 	if (all->bytes >= TRIFLE && all->count >= HANDFUL)
 		return false;
 	find_pattern(course, &pattern);
-	return pattern.busy < LEAST_TIMES || course->whole.steadiness < STEADY;
+	return (all->bytes < TRIFLE && pattern.busy < LEAST_TIMES) || course->whole.steadiness < STEADY;
 }
 
 /* Until when the settled blocks were born, but for few. */

@@ -79,7 +79,7 @@
  * short to tell.
  *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
- * handful of blocks or a few KiB that do not come evenly, or at fewer than five times.
+ * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times.
  *
  * Where blocks are sampled, counts are of units: so many bytes as stand for one independent block (growth.c). A stack of which
  * ten blocks were sampled is judged as one that allocated ten large blocks, so that no rule finds more in them than is there.
