@@ -473,12 +473,17 @@ static bool is_certain(const struct mw_course *course, enum mw_growth_verdict ve
 	       course->longest < LONG_LIVED * course->seconds;
 }
 
+/* All that was outstanding at the window's end was freed while it settled. */
+static bool is_all_settled(const struct mw_course *course)
+{
+	return course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
+}
+
 static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
 	enum waves waves;
-	bool all_settled =
-		course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
+	bool all_settled = is_all_settled(course);
 	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS, rises;
 
 	*certain = false;
@@ -556,8 +561,9 @@ static bool are_few(const struct mw_course *course, enum mw_growth_verdict verdi
 		return false;
 	if (verdict >= MW_GROWTH_STEADY)
 		return samples * (double)course->in->impacting.count < LEAST_SAMPLES * (double)course->in->size.count;
-	return samples < LEAST_SAMPLES || (samples < MANY_SAMPLES && course->could < LEAST_SAMPLED) ||
-	       may_be_storage(course);
+	if (samples < LEAST_SAMPLES || is_all_settled(course))
+		return samples < LEAST_SAMPLES;
+	return (samples < MANY_SAMPLES && course->could < LEAST_SAMPLED) || may_be_storage(course);
 }
 
 static enum mw_growth_verdict judge(const struct mw_course *course, bool *certain)

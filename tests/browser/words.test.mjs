@@ -397,3 +397,24 @@ test("fragmentation is told only where it is so", async () => {
 		await page.close();
 	}
 });
+
+test("where blocks were sampled the page claims no more than that", async () => {
+	const sampling = { interval: 1 << 19, intervals: [{ bytes: 1 << 16, from: 0, blocks: 9 }, { bytes: 1 << 19, from: 1, blocks: 3 }], exact: 0, unseen: 1570635 };
+	const exact = await browser.open(html);
+	assert.match(await exact.textContent("header"), /nothing was lost/);
+	assert.doesNotMatch(await exact.textContent("body"), /ampled|estimated/);
+	await exact.close();
+	const calm = stacks.map((stack) => ({ ...stack, growth: growth("plateau") }));
+	const page = await browser.open(makePage([{ ...made, stacks: calm, report: { complete: false, sampling } }]));
+	const header = await page.textContent("header");
+	assert.match(header, /no event was lost/);
+	assert.match(header, /one heap block in 64\.0 KiB to 512\.0 KiB on average; amounts are estimates ± standard error/);
+	assert.doesNotMatch(await page.textContent("body"), /nothing was lost|incomplete/);
+	assert.match(await page.textContent("#panel-suspects"), /No leak found: of what was sampled no place keeps growing\. Up to 1\.5 MiB in any one place may not have been seen\./);
+	assert.match(await page.textContent(".limits"), /a place that kept less than 1\.5 MiB of heap blocks may not have been seen at all/);
+	assert.match(await page.textContent(".sentence"), /estimated at steps/);
+	await zoom(page, 2, 5);
+	assert.match(await page.textContent("#tile-impacting"), /\(estimated\)/);
+	await assertQuiet(page);
+	await page.close();
+});

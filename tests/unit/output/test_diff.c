@@ -395,11 +395,57 @@ static void test_growth(void **state)
 	json_decref(json);
 }
 
+/* Where blocks are sampled each difference of heap blocks has its error; what is exact has none. */
+static void test_sampled(void **state)
+{
+	struct mw_diff_stack sampled[4];
+	struct mw_diff diff = fixture();
+	const struct mw_diff *diffs[] = {&diff};
+	const json_t *stack;
+	json_t *json;
+	char *text;
+
+	(void)state;
+	memcpy(sampled, stacks, sizeof(sampled));
+	sampled[0].spread.held[MW_DIFF_NEW] = (struct mw_spread){9, 160000, 5};
+	sampled[0].spread.change = (struct mw_spread){16, 250000, 5};
+	sampled[3].spread.change = (struct mw_spread){4, 10000, 2};
+	sampled[3].noise = true;
+	diff.stacks = sampled;
+	diff.snapshots[MW_DIFF_NEW].sampled = 65536;
+	diff.spreads[MW_KIND_HEAP].change = (struct mw_spread){20, 260000, 7};
+	text = render_text(diffs, 1, SIZE_MAX, true);
+	assert_non_null(strstr(text, "Sampled, one heap block in 64.0 KiB on average: amounts are estimates\n"));
+	assert_non_null(strstr(text, "BackTrace00000000000000a1 allocations\n\n"
+				     "// estimated: right to ± 500 bytes (standard error)\n\n\t"));
+	assert_non_null(strstr(text, "BackTrace00000000000000a2 allocations\n\n\t"));
+	assert_non_null(strstr(text, "// estimated: right to ± 100 bytes (standard error): it is within noise\n"));
+	assert_non_null(strstr(text, "// estimated: right to ± 510 bytes (standard error)\n"));
+	free(text);
+	json = render_json(diffs, 1);
+	assert_true(json_is_null(json_object_get(json_object_get(json, "old"), "sampling")));
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(json_object_get(json, "new"), "sampling"),
+							    "interval")),
+			 65536);
+	assert_true(json_is_false(json_object_get(json_object_get(json, "new"), "complete")));
+	stack = json_array_get(json_object_get(json, "stacks"), 0);
+	assert_true(json_real_value(json_object_get(json_object_get(json_object_get(stack, "delta"), "error"),
+						    "bytes")) == 500);
+	assert_true(json_real_value(
+			    json_object_get(json_object_get(json_object_get(stack, "new"), "error"), "count")) == 3);
+	assert_true(json_is_false(json_object_get(stack, "noise")));
+	stack = json_array_get(json_object_get(json, "stacks"), 1);
+	assert_null(json_object_get(stack, "noise"));
+	assert_null(json_object_get(json_object_get(stack, "delta"), "error"));
+	json_decref(json);
+}
+
 UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),    cmocka_unit_test(test_options), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_rates),   cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_sampled), cmocka_unit_test(test_text),    cmocka_unit_test(test_options),
+		cmocka_unit_test(test_json),    cmocka_unit_test(test_hostile), cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_growth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
