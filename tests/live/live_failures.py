@@ -214,9 +214,7 @@ class Killed(Failures):
         for number, steady, recording, report, process in watched:
             with self.subTest(number.name):
                 steady.wait_for_hooks(process)
-                size = os.path.getsize(recording)
-                mwlive.wait_until(lambda path=recording, size=size: os.path.getsize(path) > size,
-                                  'the recording grows')
+                mwlive.wait_until(lambda path=recording: self.blocks_in(path), 'the recording has blocks')
                 process.send_signal(number)
                 out, err = process.communicate(timeout=mwlive.PATIENCE)
                 self.assertEqual((process.returncode, out), (1, ''), err)
@@ -227,12 +225,15 @@ class Killed(Failures):
                 steady.finish()
         self.assertEqual(len(os.listdir(self.directory)), len(CRASHES), os.listdir(self.directory))
 
-    def read_recording(self, recording):
+    def blocks_in(self, recording):
         run = subprocess.run([mwlive.config.memwatch, 'report', recording, '--json', '-'], capture_output=True,
                              text=True, check=True, timeout=mwlive.PATIENCE, stdin=subprocess.DEVNULL)
         report = json.loads(run.stdout)
-        self.assertGreater(report['totals']['heap']['size']['count'], 0)
         self.assertIn('cut', report)
+        return report['totals']['heap']['size']['count']
+
+    def read_recording(self, recording):
+        self.assertGreater(self.blocks_in(recording), 0)
 
 
 class Memory(Failures):
