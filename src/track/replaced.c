@@ -101,7 +101,9 @@ static void make_ambiguous(const struct mw_track *track, uint32_t stack)
 {
 	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, stack);
 
-	((struct mw_replaced *)mw_pool_at(&track->replaced, record->replaced - 1))->ambiguous++;
+	/* Without memory it has none, though the place is taken. */
+	if (record->replaced)
+		((struct mw_replaced *)mw_pool_at(&track->replaced, record->replaced - 1))->ambiguous++;
 }
 
 /* Does a block that was allocated `distance` calls from the free of an older one take its place? */
