@@ -47,6 +47,7 @@
 #define EVEN_FREES     1.1
 #define EXACT          0.01 /* of the bytes that are added */
 #define FASTER         1.5
+#define SEVERAL        8    /* blocks */
 #define HANDFUL        16   /* blocks */
 #define TRIFLE         4096 /* bytes */
 #define LEAST_TIMES    5    /* steps in which blocks were born: fewer are not even */

@@ -450,6 +450,14 @@ static bool is_level(const struct mw_course *course)
 	       mw_course_late_rise(course, 2) <= LEVEL * course->own_mean + 2 * course->block;
 }
 
+/* Several are older than any got that was freed. */
+static bool has_older_than_freed(const struct mw_course *course)
+{
+	int end = (int)((course->in->active - course->longest_of_all) / course->step) - 2;
+
+	return course->in->transient.count >= 16 && mw_course_kept_between(course, 0, end) >= SEVERAL;
+}
+
 static bool calms(enum mw_growth_verdict verdict)
 {
 	return verdict == MW_GROWTH_PLATEAU || verdict == MW_GROWTH_CHURN || verdict == MW_GROWTH_ONE_OFF;
@@ -513,7 +521,8 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		(mw_course_is_rising(course, 2, 2) ||
 		 (mw_course_keeps_rising(course) &&
 		  (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
-	if (calms(verdict) && ((course->could < LEAST_SETTLED && !is_level(course)) || rises))
+	if (calms(verdict) &&
+	    ((course->could < LEAST_SETTLED && (!is_level(course) || has_older_than_freed(course))) || rises))
 		verdict = MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
 		*certain = is_certain(course, verdict);

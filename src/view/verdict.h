@@ -75,8 +75,8 @@
  * too short to tell.
  *
  * Plateau, churn and one-off calm people down. They are given only where a quarter of the window's births could have
- * settled, or as many went as came, and the net level does not rise over the second half beyond its noise; else it is too
- * short to tell.
+ * settled, or as many went as came and hardly any is older than what was freed, and the net level does not rise over the
+ * second half beyond its noise; else it is too short to tell.
  *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
  * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times.

@@ -280,6 +280,21 @@ static void forgotten_by_jobs(void)
 	by_jobs(between(0.05, 0.3));
 }
 
+/* Most go when the young are collected; what outlived that goes with the old, seldom, but for some. */
+static void missed_by_generations(void)
+{
+	double young = length * between(0.03, 0.08), old = length * between(0.25, 0.5), rate = between(60, 300);
+	double phase = between(0, old), forgotten = between(0.15, 0.4);
+
+	for (double at = -2 * old; at < length; at += 1 / rate) {
+		double died = ceil(at / young) * young;
+
+		if (any() < 0.1)
+			died = any() < forgotten ? NEVER : ceil((died - phase) / old) * old + phase + 0.01;
+		block(at, died, 180);
+	}
+}
+
 /* The load comes and goes, and with it what is forgotten. */
 static void load_of(double forgotten, double rate, double (*load)(double part))
 {
@@ -770,6 +785,7 @@ static const struct history {
 	{"missed_by_collector", missed_by_collector, true, 10},
 	{"missed_in_a_ring", missed_in_a_ring, true, 25},
 	{"forgotten_in_a_cache", forgotten_in_a_cache, true, 45},
+	{"missed_by_generations", missed_by_generations, true, 100},
 	{"jobs", jobs, true, 5},
 	{"forgotten_by_jobs", forgotten_by_jobs, true, 45},
 	{"forgotten_of_any_life", forgotten_of_any_life, true, 5},
