@@ -38,22 +38,22 @@
 		      NULL, FLAG, session.unsafe)
 
 #define MW_CLI_MAX_STOPPED(about)                                                                                      \
-	MW_CLI_OPTION("max-stopped", 0, NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n", about,     \
-		      NULL, PERCENT, session.max_stopped)
+	MW_CLI_OPTION("max-stopped", 0, NOTHING, "PCT", "limits: memwatch's memory, pauses\n", about, NULL, PERCENT,   \
+		      session.max_stopped)
 
 #define MW_CLI_OVERLOADS "wait sample drop"
 
 /* How much is recorded, and what that may cost. */
 #define MW_CLI_COST                                                                                                    \
 	MW_CLI_OPTION(                                                                                                 \
-		"sample", 0, NOTHING, "BYTES", "record one heap block in so many bytes: 512K, 1MiB\n",                 \
+		"sample", 0, NOTHING, "BYTES", NULL,                                                                   \
 		"Record a sample of the heap blocks, one in so many bytes on average: a block of SIZE bytes with "     \
 		"probability 1 - exp(-SIZE/BYTES). Amounts are estimates then, each with its standard error, and "     \
 		"what is freed of older blocks is not known. K, M, G and T are units, or KiB and so on. Without it "   \
 		"every block is recorded.",                                                                            \
 		NULL, SIZE, session.sample_interval),                                                                  \
 		MW_CLI_OPTION(                                                                                         \
-			"budget", 0, NOTHING, "PCT", "... as many as cost PCT of the process's CPU time\n",            \
+			"budget", 0, NOTHING, "PCT", "one heap block in 512K, or what PCT permits\n",                  \
 			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
 			"block counts by the interval that held when it was allocated.",                               \
@@ -267,7 +267,7 @@ static const struct mw_cli_option record_options[] = {
 		      "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch "
 		      "adds one at any time.",
 		      NULL, SECONDS, session.mark_every_ns),
-	MW_CLI_OPTION("max-memory", 0, NOTHING, "SIZE", "end the window when memwatch uses more (500M)\n",
+	MW_CLI_OPTION("max-memory", 0, NOTHING, "SIZE", NULL,
 		      "End the window and report what there is when memwatch itself uses more than this many bytes; K, "
 		      "M, G and T are units.",
 		      NULL, SIZE, session.max_memory),
@@ -363,7 +363,7 @@ static const struct mw_cli_option top_options[] = {
 	MW_CLI_FORCE("... in place of any file that is there\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_OPTION(
-		"max-memory", 0, NOTHING, "SIZE", "detach when memwatch uses more (500M)\n",
+		"max-memory", 0, NOTHING, "SIZE", NULL,
 		"Detach from the process when memwatch itself uses more than this many bytes; K, M, G and T are units.",
 		NULL, SIZE, session.max_memory),
 	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this share "
