@@ -59,12 +59,12 @@
 			"block counts by the interval that held when it was allocated.",                               \
 			NULL, PERCENT, session.budget),                                                                \
 		MW_CLI_OPTION(                                                                                         \
-			"overload", 0, WORD, "wait|sample|drop", "where memwatch can't follow (default: wait)\n",      \
+			"overload", 0, WORD, "wait|sample|drop", NULL,                                                 \
 			"What happens where every block is recorded and memwatch can't follow. wait: threads "         \
 			"wait for it. sample: from then on blocks are sampled, and the report says from when. drop: "  \
 			"events are lost, nobody waits, and the report says how many. Only for engine jump.",          \
 			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
-		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "... of its time that a thread waits at most\n",          \
+		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "where memwatch can't follow\n",                          \
 			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
 			      "waits for memwatch; where it would be more, blocks are sampled from then on. Without "  \
 			      "it, or with 100, it waits as long as that takes, and every block is recorded.",         \
@@ -259,11 +259,11 @@ static const struct mw_cli_option record_options[] = {
 		      "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is "
 		      "written during the window, and can be read up to where it was cut off, whatever happens.",
 		      NULL, OUTPUT, session.output),
-	MW_CLI_OPTION("no-symbols", 0, NOTHING, NULL, "... without symbol names\n",
+	MW_CLI_OPTION("no-symbols", 0, NOTHING, NULL, NULL,
 		      "Leave the names of functions, files and lines out of the recording; report --symbols finds them "
 		      "by build-id.",
 		      NULL, FLAG, session.no_symbols),
-	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "... with periodic marks for diff (SIGUSR1: one now)\n",
+	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "... without names; with marks for diff\n",
 		      "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch "
 		      "adds one at any time.",
 		      NULL, SECONDS, session.mark_every_ns),
