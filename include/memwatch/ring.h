@@ -430,8 +430,7 @@ struct mw_ring_control {
 	uint32_t stack_count; /* 2^n */
 	uint32_t known_count; /* 2^n */
 	uint32_t cache_count; /* 2^n */
-	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, filter /* 0: none */, cache, dictionary,
-		rings;
+	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, cache, dictionary, rings;
 
 	/* memwatch writes these as it goes. */
 	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */
@@ -450,13 +449,11 @@ struct mw_ring_control {
 	uint64_t learned;                                /* … at that offset */
 	uint64_t slow_allowed; /* so many stacks may take the slow road; where another had to, it ends and is broken */
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
-	uint32_t unused_settling;
-	uint64_t sampling; /* the interval in bytes and its number, as mw_ring_sampling() has it */
+	uint32_t drop;         /* 1: nobody waits for room: what finds none is lost */
+	uint64_t sampling;     /* the interval in bytes and its number, as mw_ring_sampling() has it */
 	/* Each tick that a thread waits for room counts as so many, and so many of them may be open: they go with the
 	 * time that passes. A thread for which it is more says `overloaded`. */
 	uint64_t wait_weight, wait_most;
-	uint32_t drop; /* 1: nobody waits for room: what finds none is lost */
-	uint32_t unused_drop;
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));

@@ -105,7 +105,6 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->memos = geometry->memos;
 	control->stacks = geometry->stacks;
 	control->known = geometry->known;
-	control->filter = geometry->filter;
 	control->cache = geometry->cache;
 	control->dictionary = geometry->dictionary;
 	control->learned = geometry->learned;

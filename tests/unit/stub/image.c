@@ -42,7 +42,7 @@ struct image *image_create(struct shared *shared)
 	image->context->tid_offset = 0x2d0; /* glibc's since 2.4 */
 	image->context->rdfsbase = 0;
 	image->context->slots = image->context->shared + shared->control->slots;
-	image->context->filter = image->context->shared + shared->control->filter;
+	image->context->filter = image->context->shared + shared->filter;
 	image->context->slot_mask = shared->control->slot_count - 1;
 	image->context->hook_count = MW_STUB_MAX_HOOKS;
 	return image;

@@ -120,7 +120,7 @@ int rig_setup_with(const struct shared_plan *plan)
 	mw_stub_context.shared = (uint64_t)(uintptr_t)rig.shared.control;
 	mw_stub_context.cookie = UINT64_C(0xfeedfacecafebeef);
 	mw_stub_context.tid_offset = offsetof(struct rig_thread, tid_word[1]);
-	mw_stub_context.filter = mw_stub_context.shared + rig.shared.control->filter;
+	mw_stub_context.filter = mw_stub_context.shared + rig.shared.filter;
 	mw_stub_context.hook_count = MW_STUB_MAX_HOOKS;
 	rig.shared.control->heartbeat = 1000;
 	add_hooks();
