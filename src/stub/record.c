@@ -777,13 +777,11 @@ STUB_FLAT void mw_stub_leaving(struct mw_stub_call *call, uint64_t result)
  */
 int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, void *context)
 {
-	uint32_t guard = stub_guard();
-
 	(void)version;
 	(void)class;
 	(void)exception;
 	(void)context;
-	if (actions & CLEANUP_PHASE && (guard == MW_STUB_GUARD_ON || guard == MW_STUB_GUARD_ENDING)) {
+	if (actions & CLEANUP_PHASE && (stub_on() || stub_guard() == MW_STUB_GUARD_ENDING)) {
 		struct mw_ring_control *control = stub_control();
 		struct mw_ring_slot *slot = stub_slot_known(control);
 

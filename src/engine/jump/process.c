@@ -637,10 +637,9 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 
 	if (process->ended)
 		return NULL;
-	if (process->quiesce.standing) {
+	if (process->quiesce.standing)
 		mw_error_keep_first(&err, mw_quiesce_end(&process->quiesce));
-		hurry_no_more(process->engine);
-	}
+	hurry_no_more(process->engine);
 	guarded = jump_window_end(process);
 	/* What stands in the way of both is reported better by the second. */
 	if (process->recorder.mapped || process->patches.journal.count)

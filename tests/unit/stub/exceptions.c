@@ -36,6 +36,12 @@ allocate *exceptions_begin(void *original, void *next, void **find_fde)
 	return (allocate *)(uintptr_t)image_trampoline(image, 0, &hook, 0);
 }
 
+void exceptions_sample(void)
+{
+	shared.control->sampling = mw_ring_sampling(100, 1);
+	image_guard(image, MW_STUB_GUARD_SAMPLING);
+}
+
 void exceptions_off(void)
 {
 	image_guard(image, MW_STUB_GUARD_ENDING);

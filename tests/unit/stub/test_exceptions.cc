@@ -69,7 +69,12 @@ int main()
 		EXPECT(attempt(hooked, 10, &destroyed) == 0);
 		EXPECT(attempt(hooked, 2000, &destroyed) == 1);
 	}
-	EXPECT(destroyed == 200);
+	exceptions_sample();
+	for (int i = 0; i < 100; i++) {
+		EXPECT(attempt(hooked, 10, &destroyed) == 0);
+		EXPECT(attempt(hooked, 2000, &destroyed) == 1);
+	}
+	EXPECT(destroyed == 400);
 	/* Turned off while a call is under way: its frame is still ours. */
 	exceptions_off();
 	EXPECT(attempt(hooked, 2000, &destroyed) == 1);
