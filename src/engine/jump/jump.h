@@ -251,12 +251,6 @@ void jump_urgency_note(struct jump_urgency *urgency, bool worked);
 /* As it was before. */
 void jump_urgency_end(struct jump_urgency *urgency);
 
-/* While a process is stopped (process.c): its threads, and others, may keep all CPUs busy. */
-struct jump_hurry {
-	struct jump_urgency urgency;
-	bool on;
-};
-
 struct jump_engine {
 	struct mw_engine base;
 	struct mw_engine_options options;
@@ -275,7 +269,6 @@ struct jump_engine {
 	} heart;
 	unsigned idle_rounds;
 	struct jump_urgency urgency;
-	struct jump_hurry hurry;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };
 

@@ -54,28 +54,10 @@ static void account_stop(struct jump_process *process)
 		stats->detach_ns += after_window(process, ns);
 }
 
-/* Each thread that is to stop has to get a CPU for it, and those that have stopped wait for it, and for memwatch. */
-static void hurry(struct jump_engine *engine)
-{
-	if (!engine || engine->hurry.on)
-		return;
-	engine->hurry.on = true;
-	jump_urgency_begin(&engine->hurry.urgency);
-}
-
-static void hurry_no_more(struct jump_engine *engine)
-{
-	if (!engine || !engine->hurry.on)
-		return;
-	engine->hurry.on = false;
-	jump_urgency_end(&engine->hurry.urgency);
-}
-
 struct mw_error *jump_let_go(struct jump_process *process)
 {
 	struct mw_error *err = mw_quiesce_end(&process->quiesce);
 
-	hurry_no_more(process->engine);
 	account_stop(process);
 	return err;
 }
@@ -276,7 +258,6 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 	const struct timespec rest = {.tv_nsec = REST_NS};
 	uint64_t begin = mw_clock_ns();
 
-	hurry(process->engine);
 	for (;;) {
 		struct mw_error *err = mw_quiesce_begin(&process->quiesce, process->pid);
 
@@ -287,10 +268,8 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 		if (!err)
 			return NULL;
 		mw_error_destroy(mw_quiesce_end(&process->quiesce));
-		if (mw_error_kind(err) == MW_ERROR_GONE || mw_clock_ns() - begin >= patience_ns) {
-			hurry_no_more(process->engine);
+		if (mw_error_kind(err) == MW_ERROR_GONE || mw_clock_ns() - begin >= patience_ns)
 			return err;
-		}
 		account_stop(process);
 		mw_error_destroy(err);
 		nanosleep(&rest, NULL);
@@ -639,7 +618,6 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 		return NULL;
 	if (process->quiesce.standing)
 		mw_error_keep_first(&err, mw_quiesce_end(&process->quiesce));
-	hurry_no_more(process->engine);
 	guarded = jump_window_end(process);
 	/* What stands in the way of both is reported better by the second. */
 	if (process->recorder.mapped || process->patches.journal.count)

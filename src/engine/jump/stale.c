@@ -590,7 +590,7 @@ static struct mw_error *remove_one(struct remains *remains, char *left, size_t s
 	if (!err && unchanged && jump_still_there(process))
 		err = take_out(remains, left, size);
 	*again = !unchanged;
-	return mw_error_first(err, jump_let_go(process));
+	return mw_error_first(err, mw_quiesce_end(&process->quiesce));
 }
 
 struct mw_error *jump_stale_remove(pid_t pid, char *left, size_t size)
