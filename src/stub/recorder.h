@@ -4,7 +4,9 @@
  * may allocate, signal handlers included: no libc, no system call, no data of its own, no lock, few hundred bytes of
  * stack.
  *
- *   record.c   enter and leave: what a call is, whether it counts, and what functions do, told as records
+ *   record.c   enter and leave: what a call is, and whether it counts
+ *   heap.c     what heap functions do, told as records; blocks that are known
+ *   vm.c       what functions for mappings do
  *   visit.c    a thread comes into the recorder and goes: its slot and ring, the records in that, which memory of its
  *              stack may be read, and what a signal may have left behind
  *   nest.c     calls of hooked functions inside each other
@@ -63,6 +65,7 @@ int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, v
 extern struct mw_stub_context mw_stub_context __attribute__((visibility("hidden")));
 extern const char mw_stub_returned[] __attribute__((visibility("hidden"))); /* where wrapped functions return to */
 
+#define STUB_PAGE      4096u
 #define STUB_LINK_SIZE (MW_STUB_CALL_SIZE + 8) /* a call and the return address above it */
 
 typedef uint64_t __attribute__((may_alias)) stub_word;
@@ -236,7 +239,19 @@ static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 	return stub_row_of(&rows, pc);
 }
 
-/* record.c: blocks that were allocated in the window. */
+/* heap.c and vm.c: a call that counts begins. What the assembly does next. */
+STUB_API unsigned stub_heap_enter(struct stub_visit *visit, enum stub_inside inside);
+STUB_API unsigned stub_vm_enter(struct stub_visit *visit, enum stub_inside inside);
+/* It comes back with that. */
+STUB_API void stub_heap_leave(struct stub_visit *visit, uint64_t result);
+STUB_API void stub_vm_leave(struct stub_visit *visit, uint64_t result);
+
+/* vm.c: memory that goes by the call, before it is asked whether that counts. */
+STUB_API void stub_vm_forget(struct stub_visit *visit);
+/* Does an mmap take the place of what is mapped there? */
+STUB_API bool stub_vm_is_fixed(const struct stub_visit *visit);
+
+/* heap.c: blocks that were allocated in the window. */
 STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
 STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);

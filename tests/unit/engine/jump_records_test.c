@@ -116,7 +116,7 @@ static void test_sampled(void **state)
 	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
 	check(rig, MW_RING_REALLOC_FAIL, 0, NONE, 0x7000, 0, nothing);
 	assert_int_equal(bad(rig), 0);
-	/* What never ended is told to have failed where it was told to have begun. */
+	/* What never ended has failed, for the sink, where it has begun. */
 	check(rig, MW_RING_REALLOC_BEGIN, 0, NONE, 0x7000, UINT64_MAX, nothing);
 	assert_null(jump_drain_finish(rig->drain));
 	assert_int_equal(rig->events[rig->event_count - 1].type, MW_EVENT_ALLOC);
