@@ -206,9 +206,10 @@ pass:
 	jmp	*STUB_CALL_ORIGINAL-STUB_CALL_SIZE(%rsp)
 
 /*
- * While blocks are sampled, functions that call no hooked one enter here: what is not sampled goes on to the original at
- * once. Else as at `enter`, with STUB_TAKEN in the call's flags where the thread's countdown has come to its end. That is in
- * its slot, which is looked for at the first place only, and counts where no call is around this one.
+ * The fast path, for functions that call no hooked one, while blocks are sampled: a call that is not sampled goes on to the
+ * original at once. The slow path is that of `enter`, with STUB_TAKEN in the call's flags where the thread's countdown has
+ * ended. The countdown is in the thread's slot. The slow path is also taken where the slot is not at the first place that
+ * its hash leads to, and inside another hooked call.
  *
  *      call + 8   %rax, flags, %rcx, %rdx
  */
@@ -224,7 +225,7 @@ pass:
 	.endm
 	.macro	find_slot
 	cmpl	$0, mw_stub_context+STUB_CONTEXT_RDFSBASE(%rip)
-	je	by_hand
+	je	slow_path
 	rdfsbase %rax
 	movq	%rax, %rcx
 	shrq	$4, %rcx
@@ -235,9 +236,9 @@ pass:
 	shlq	$STUB_SLOT_SHIFT, %rcx
 	addq	mw_stub_context+STUB_CONTEXT_SLOTS(%rip), %rcx
 	cmpq	%rax, STUB_SLOT_OWNER(%rcx)
-	jne	by_hand
+	jne	slow_path
 	cmpq	$0, STUB_SLOT_TOP(%rcx)
-	jne	by_hand
+	jne	slow_path
 	.endm
 
 	.balign 64
@@ -245,30 +246,30 @@ enter_size0:
 	begin_sampled
 	find_slot
 	movq	%rdi, %rax
-	jmp	count
+	jmp	subtract
 	.balign 16
 enter_size1:
 	begin_sampled
 	find_slot
 	movq	%rsi, %rax
-	jmp	count
+	jmp	subtract
 	.balign 16
 enter_product:
 	begin_sampled
 	find_slot
 	movq	%rdi, %rax
 	mulq	%rsi
-	jo	by_hand
+	jo	slow_path
 /* %rax: the size, %rcx: the slot */
-count:
+subtract:
 	cmpq	$1, %rax	/* 0 counts as 1 */
 	adcq	$0, %rax
-	js	by_hand
+	js	slow_path
 	subq	%rax, STUB_SLOT_COUNTDOWN(%rcx)
 	jns	unsampled
 	movq	$STUB_TAKEN, STUB_CALL_FLAGS(%rsp)
 	jmp	3f
-by_hand:
+slow_path:
 	movq	$0, STUB_CALL_FLAGS(%rsp)
 3:	movq	24(%rsp), %rcx
 	movq	32(%rsp), %rdx
@@ -284,7 +285,7 @@ enter_free:
 	andl	$STUB_FILTER_MASK, %ecx
 	addq	mw_stub_context+STUB_CONTEXT_FILTER(%rip), %rcx
 	cmpb	$0, (%rcx)
-	jne	by_hand
+	jne	slow_path
 unsampled:
 	movq	32(%rsp), %rdx
 	jmp	original

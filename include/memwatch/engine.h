@@ -48,7 +48,7 @@ enum {
 	MW_STOP_LIMIT,     /* … or MW_END_LIMIT */
 };
 
-/* What happens where memwatch can't follow what is recorded. */
+/* What happens if memwatch can't keep up with what is recorded. */
 enum mw_overload {
 	MW_OVERLOAD_WAIT, /* threads wait for it, for options.max_wait of their time at most; from then on as SAMPLE */
 	MW_OVERLOAD_SAMPLE, /* blocks are sampled from then on, or more sparsely than before */
@@ -95,7 +95,7 @@ struct mw_engine_stats {
 	uint64_t settle_ns;           /* how long frees were recorded after the window */
 	uint64_t own_cpu_ns; /* CPU time of memwatch itself, from the first attach until it has let go; 0: not known */
 	uint64_t spent_ns;   /* sum over threads: CPU time in the recorder, where options.budget asks for it */
-	uint64_t sampled_from_ns; /* from when on blocks were sampled as memwatch could not follow; 0: they were not */
+	uint64_t sampled_from_ns; /* from when on blocks were sampled as memwatch could not keep up; 0: they were not */
 	const char *left_behind;  /* what could not be taken out of the process, or NULL */
 };
 

@@ -204,7 +204,7 @@ struct mw_ring_slot {
 	uint64_t sampling;    /* mw_ring_control.sampling as `countdown` was drawn by it; 0: not yet */
 	uint64_t random;      /* the state of what is drawn */
 	uint64_t spent;       /* ticks in the recorder, while blocks are sampled */
-	uint64_t debt;        /* of waiting: the tick at which none is open any more */
+	uint64_t empty_at;    /* its leaky bucket of waiting: the tick at which that is empty */
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
@@ -451,8 +451,8 @@ struct mw_ring_control {
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
 	uint32_t drop;         /* 1: nobody waits for room: what finds none is lost */
 	uint64_t sampling;     /* the interval in bytes and its number, as mw_ring_sampling() has it */
-	/* Each tick that a thread waits for room counts as so many, and so many of them may be open: they go with the
-	 * time that passes. A thread for which it is more says `overloaded`. */
+	/* A thread's leaky bucket: each tick that it waits for room puts so many in, each tick that passes takes one out;
+	 * one whose bucket has more than `wait_most` sets `overloaded`. */
 	uint64_t wait_weight, wait_most;
 
 	/* The recorder writes these, atomically. */
@@ -463,7 +463,7 @@ struct mw_ring_control {
 	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
-	uint32_t overloaded;  /* somebody has waited for room for longer than it may: memwatch takes it back to 0 */
+	uint32_t overloaded;  /* a thread has waited for room for longer than it may; memwatch clears it */
 	uint32_t unused_overloaded;
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */

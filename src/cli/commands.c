@@ -53,18 +53,18 @@
 		"every block is recorded.",                                                                            \
 		NULL, SIZE, session.sample_interval),                                                                  \
 		MW_CLI_OPTION(                                                                                         \
-			"budget", 0, NOTHING, "PCT", "one heap block in 512K, or what PCT permits\n",                  \
+			"budget", 0, NOTHING, "PCT", "record a sample of the heap blocks\n",                           \
 			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
 			"block counts by the interval that held when it was allocated.",                               \
 			NULL, PERCENT, session.budget),                                                                \
 		MW_CLI_OPTION(                                                                                         \
 			"overload", 0, WORD, "wait|sample|drop", NULL,                                                 \
-			"What happens where every block is recorded and memwatch can't follow. wait: threads "         \
+			"What happens if every block is recorded and memwatch can't keep up. wait: threads "           \
 			"wait for it. sample: from then on blocks are sampled, and the report says from when. drop: "  \
 			"events are lost, nobody waits, and the report says how many. Only for engine jump.",          \
 			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
-		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "where memwatch can't follow\n",                          \
+		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "if memwatch can't keep up\n",                            \
 			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
 			      "waits for memwatch; where it would be more, blocks are sampled from then on. Without "  \
 			      "it, or with 100, it waits as long as that takes, and every block is recorded.",         \
@@ -117,16 +117,16 @@ static struct mw_error *refuse_wait(const struct mw_session_options *options, co
 			     "%s", hint);
 }
 
-/* What happens where memwatch can't follow. */
+/* What happens if memwatch can't keep up. */
 static struct mw_error *check_overload(struct mw_session_options *options)
 {
 	bool given = options->overload != MW_OVERLOAD_COUNT || options->max_wait;
 
 	if (given && strcmp(options->engine, "trap") == 0)
-		return refuse_wait(options, "with engine trap, where a thread stops at each call",
-				   "There is nothing to follow: leave it out, or use --engine jump");
+		return refuse_wait(options, "with engine trap, which stops the thread at each call",
+				   "There is nothing to keep up with: leave it out, or use --engine jump");
 	if (given && (options->sample_interval || options->budget))
-		return refuse_wait(options, "where blocks are sampled, as no thread waits then",
+		return refuse_wait(options, "with --sample or --budget, as no thread waits then",
 				   "Leave it out, or --sample and --budget");
 	if (options->max_wait && options->overload != MW_OVERLOAD_COUNT && options->overload != MW_OVERLOAD_WAIT)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--max-wait makes no sense with --overload %s",

@@ -220,7 +220,7 @@ static void put_sampling(struct mw_text *text)
 		least = sampling->intervals[i].bytes < least ? sampling->intervals[i].bytes : least;
 	mw_line_printf(&text->line, "  sampled");
 	if (text->report->engine.stats.sampled_from_ns)
-		mw_line_printf(&text->line, " from %s on, as memwatch could not follow",
+		mw_line_printf(&text->line, " from %s on, as memwatch could not keep up",
 			       mw_show_seconds((double)text->report->engine.stats.sampled_from_ns / 1e9).text);
 	mw_line_printf(&text->line, ": one heap block in %s", mw_show_size(least).text);
 	if (least < sampling->interval)

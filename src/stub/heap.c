@@ -154,7 +154,7 @@ static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
 	/* It may be one that was sampled: memwatch finds out. */
 	if (stub_samples()) {
-		if (stub_sampled_take(visit->control, block) || stub_guard() == MW_STUB_GUARD_TURNING)
+		if (stub_sampled_take(visit->control, block) || stub_guard() == MW_STUB_GUARD_TRANSITION)
 			stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
 		return inside == STUB_OUTSIDE || inside == STUB_INSIDE_VM ? MW_STUB_WRAP : MW_STUB_PASS;
 	}
@@ -204,7 +204,7 @@ static STUB_RARE unsigned enter_sampled(struct stub_visit *visit, bool taken)
 	bool sampled = true;
 	/* Whether the old block was sampled memwatch knows. */
 	bool begins = resizes(visit->hook->role) && call->pointer &&
-		      (stub_sampled_take(visit->control, call->pointer) || stub_guard() == MW_STUB_GUARD_TURNING);
+		      (stub_sampled_take(visit->control, call->pointer) || stub_guard() == MW_STUB_GUARD_TRANSITION);
 
 	call->extra = MW_RING_UNSAMPLED << MW_RING_SIZE_BITS;
 	call->stack = MW_RING_STACK_NONE;

@@ -155,7 +155,7 @@ enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_F
 STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
 STUB_API bool stub_allocates_exception(struct stub_visit *visit);
-/* Is the call made by a function that was entered by a short way, and not noted, as its block was not sampled? */
+/* Is the call made by a function on the fast path, whose block was not sampled, so that it left no trace? */
 STUB_API bool stub_in_leaf(struct stub_visit *visit);
 
 /* visit.c: a moment passes, of a wait that has begun at `start` (cpu_ticks). False: not to be waited any longer. */

@@ -97,7 +97,7 @@ struct mw_stub_range {
 #define MW_STUB_GUARD_ENDING   3u /* nothing is recorded any more; calls that come back are counted out */
 #define MW_STUB_GUARD_SAMPLING 5u /* heap blocks are sampled (mw_ring_control.sampling) */
 /* The same, but each free is recorded: which blocks from before live is not in the filter yet. */
-#define MW_STUB_GUARD_TURNING 9u
+#define MW_STUB_GUARD_TRANSITION 9u
 
 /* Filled in by memwatch; read-only in the target. */
 struct mw_stub_context {

@@ -36,18 +36,18 @@ bool stub_wait_on(struct mw_ring_control *control, uint64_t start)
 
 #define AHEAD 16 /* units: memwatch has read them in the last lap, so they are in another CPU's cache */
 
-/* A thread has waited from `start` until `now`: may it go on so? It says so, once, where not. */
+/* A thread has waited from `start` until `now`: is that too long? `ends`: it waits no more. */
 static void note_wait(struct mw_ring_control *control, struct mw_ring_slot *slot, uint64_t start, uint64_t now,
 		      bool ends)
 {
-	uint64_t debt = slot->debt > start ? slot->debt : start;
+	uint64_t empty_at = slot->empty_at > start ? slot->empty_at : start;
 
-	debt += (now - start) * control->wait_weight;
-	if (unlikely(debt - now > control->wait_most && debt > now) &&
+	empty_at += (now - start) * control->wait_weight;
+	if (unlikely(empty_at - now > control->wait_most && empty_at > now) &&
 	    !__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED))
 		__atomic_store_n(&control->overloaded, 1, __ATOMIC_RELEASE);
 	if (ends)
-		slot->debt = debt;
+		slot->empty_at = empty_at;
 }
 
 /* See that `end` units fit the ring, waiting for memwatch to read. */

@@ -559,7 +559,7 @@ static bool may_be_storage(const struct mw_course *course)
 }
 
 /*
- * Are there too few samples for that verdict? Of what grows so many are to be outstanding. What calms people down takes more
+ * Are there too few samples for that verdict? Of what grows so many are to be outstanding. A verdict of no leak takes more
  * where much of what was allocated could not settle: there a leak of which few blocks are sampled is not told from the rest.
  */
 static bool are_few(const struct mw_course *course, enum mw_growth_verdict verdict)

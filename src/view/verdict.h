@@ -34,8 +34,9 @@
  *                       replaced again: too short to tell
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
- *                       rehash, string; many buffers, nearly each of them), and the net level rises. Storage that grows by a factor is replaced ever less
- *                       often: the next time is expected after the last pause times that factor. Quiet for thrice the
+ *                       rehash, string; many buffers, nearly each of them), and the net level rises. Storage that grows
+ *                       by a factor is replaced ever less often: the next time is expected after the last pause times
+ *                       that factor. Quiet for thrice the
  *                       longest pause is a plateau. One replacement alone is too short to tell
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
  *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are
@@ -62,19 +63,20 @@
  * What would be growth or too short is churn, which is not certain, where all that was born before the last wave is gone, and
  * that is not long ago; or where the level was let go twice or more, to where it was, and nothing is older than what went.
  *
- * Where nearly all blocks of these sizes are the stack's, and they go in waves, a good part of them older ones (a collector's; a
- * cache makes room now and then), what there is right after each wave counts. Is it no more than half the window before or
- * longer, what would be growth or too short is a steady state, with less certainty. Is it clearly more after each of four waves
- * or more, it is steady growth. Else nothing calms down, and what is not clearly more is too short to tell. After one wave that
- * took half as much as is there growth is too short to tell.
+ * Where nearly all blocks of these sizes are the stack's, and they go in waves, a good part of them older ones (a
+ * collector's, or a cache's that makes room now and then), what is left right after each wave counts. If that is no more
+ * than it was half the window or longer ago, what would be growth or too short is a steady state, with less certainty. If it
+ * is clearly more after each of four waves or more, it is steady growth. Otherwise there is no verdict of no leak, and what
+ * is not clearly more is too short to tell. After a single wave that took half as much as is there, growth is too short to
+ * tell.
  *
  * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
- * the process holds no more and no less over the second half, and no more over the window, all stacks and older blocks taken together (or, inclusive,
- * the stack alone): against what this stack alone adds, so that one that leaks is not excused by others of its size, nor
+ * the process holds no more and no less over the second half, and no more over the window, all stacks and older blocks taken
+ * together (or the stack alone): against what this stack alone adds, so that one that leaks is not excused by others of its size, nor
  * by what shrinks beside it. Where most of what a stack adds replaces older blocks and the rest rises, but not evenly, it is
  * too short to tell.
  *
- * Plateau, churn and one-off calm people down. They are given only where a quarter of the window's births could have
+ * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
  * settled, or as many went as came and hardly any is older than what was freed, and the net level does not rise over the
  * second half beyond its noise; else it is too short to tell.
  *
@@ -83,7 +85,7 @@
  *
  * Where blocks are sampled, counts are of units: so many bytes as stand for one independent block (growth.c). A stack of which
  * ten blocks were sampled is judged as one that allocated ten large blocks, so that no rule finds more in them than is there.
- * Growth takes five samples that are outstanding. What calms people down takes five samples too, 200 where much of what was
+ * Growth takes five samples that are outstanding. A verdict of no leak takes five samples too, 200 where much of what was
  * allocated could not settle, and a pause so long that it is unlikely for what goes on. Else it is too short to tell. Growth is
  * not certain, as it is not known what older blocks were freed meanwhile, but where there were none.
  *

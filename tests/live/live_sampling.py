@@ -109,8 +109,8 @@ class Sampling(unittest.TestCase):
         if not tried:
             self.skipTest('no other allocator is installed')
 
-    def test_goes_over(self):
-        """A window in which every block is recorded, until memwatch can't follow: nothing is lost, nobody waits any more."""
+    def test_switches_to_sampling(self):
+        """A window in which every block is recorded, until memwatch can't keep up: nothing is lost."""
         if mwlive.config.engine == 'trap':
             self.skipTest('engine trap stops the thread at each call')
         target = mwlive.Target(self, 'sampled', 2, 1)
@@ -130,7 +130,7 @@ class Sampling(unittest.TestCase):
         # Blocks from before it were freed after it.
         self.assertEqual(estimate(heap_stacks(report, 'hold')), (0, 0))
         text = ' '.join(self.text(kept.path, 'report').split())
-        self.assertIn('on, as memwatch could not follow: one heap block in 64.0 KiB', text)
+        self.assertIn('on, as memwatch could not keep up: one heap block in 64.0 KiB', text)
 
     def test_drops(self):
         """What finds no room is lost, and counted."""

@@ -11,7 +11,7 @@
  *   grow         a block of 1000 bytes that is reallocated to 5000
  *   hold         a thousand blocks that are kept until the end, and freed then
  *
- * FAST: beside them pairs of 32 bytes (rush), by two threads that do nothing else: more than memwatch can follow.
+ * FAST: beside them pairs of 32 bytes (rush), by two threads that do nothing else: more than memwatch can keep up with.
  */
 #include "target.h"
 

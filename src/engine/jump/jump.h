@@ -178,8 +178,8 @@ struct jump_children {
 };
 
 /* From a window in which every block is recorded to one that samples (sampling.c). */
-struct jump_turn {
-	enum { JUMP_TURN_NOT, JUMP_TURN_VISITS, JUMP_TURN_RECORDS, JUMP_TURN_DONE } state;
+struct jump_transition {
+	enum { JUMP_TRANSITION_NONE, JUMP_TRANSITION_VISITS, JUMP_TRANSITION_RECORDS, JUMP_TRANSITION_DONE } state;
 	uint64_t since_ns;
 	uint64_t interval; /* bytes */
 	uint64_t *entries; /* of each slot whose thread was in the recorder, as it was then; 0: it has left */
@@ -229,7 +229,7 @@ struct jump_process {
 	struct jump_children children;
 	struct jump_clock clock;
 	struct jump_drain *drain;
-	struct jump_turn turn;
+	struct jump_transition transition;
 	uint32_t asks_seen;
 	struct jump_last last;
 	struct mw_engine_stats stats;
@@ -308,7 +308,7 @@ static inline bool jump_samples(const struct jump_process *process)
 	return process->engine && process->engine->options.sample_interval && process->engine->options.track_heap;
 }
 
-/* … or may they be, as memwatch can't follow? */
+/* … or may they be, if memwatch can't keep up? */
 static inline bool jump_may_sample(const struct jump_process *process)
 {
 	const struct mw_engine_options *options = process->engine ? &process->engine->options : NULL;

@@ -157,7 +157,7 @@ void jump_process_destroy(struct jump_process *process)
 		return;
 	jump_memory_close(process);
 	jump_drain_destroy(process->drain);
-	free(process->turn.entries);
+	free(process->transition.entries);
 	mw_cleanup_close(&process->pidfd);
 	mw_cleanup_close(&process->recorder.own_memory);
 	mw_unwinder_destroy(process->unwinder);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * sampling.c: windows in which heap blocks are sampled: which functions take the short way into the recorder, the interval,
- * and how a window in which every block is recorded becomes one where memwatch can't follow (jump.h). What is sampled the
- * recorder decides (src/stub/sample.c).
+ * sampling.c: windows in which heap blocks are sampled: which functions take the fast path into the recorder, the interval,
+ * and the transition of an exact window that memwatch can't keep up with (jump.h). The recorder decides what is sampled
+ * (src/stub/sample.c).
  */
 #include "engine/jump/jump.h"
 
@@ -79,7 +79,7 @@ struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes)
 
 	MW_TRY(process->sink.interval(process->sink.context, bytes, &number));
 	jump_drain_sampling(process->drain, number, !jump_samples(process));
-	process->turn.interval = bytes;
+	process->transition.interval = bytes;
 	__atomic_store_n(&jump_control(&process->recorder.shared)->sampling, mw_ring_sampling(bytes, number),
 			 __ATOMIC_RELAXED);
 	return NULL;
@@ -95,8 +95,8 @@ struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes)
 #define MOST_INTERVAL (UINT64_C(1) << 30)
 
 /*
- * A wait counts until its double, by the share, has passed without one. So in any period there can be the half that may
- * come at once, and the half that comes bit by bit.
+ * A leaky bucket for each thread: what it has waited goes in, and half of its share of the time flows out; half of the
+ * share of a period fits in. So in any period no more than the share is waited before it overflows.
  */
 void jump_waiting_plan(struct jump_process *process)
 {
@@ -123,28 +123,28 @@ static bool set_guard(struct jump_process *process, uint32_t value)
 /*
  * Every block has been recorded until now. From here on:
  *
- *   VISITS    The guard is TURNING: allocations are sampled, frees are recorded, each of them. Some threads are in the
+ *   VISITS    The guard is TRANSITION: allocations are sampled, frees are recorded, each of them. Some threads are in the
  *             recorder still that have seen the guard as it was before; they leave it in their own time.
  *   RECORDS   They have. What they have recorded is read.
  *   DONE      All blocks that live are known, and put into the filter. The guard is SAMPLING: frees of others are not
  *             recorded any more.
  */
-static struct mw_error *turn(struct jump_process *process)
+static struct mw_error *begin_transition(struct jump_process *process)
 {
 	uint32_t count = process->recorder.shared.geometry.slot_count;
 
-	if (!process->turn.entries)
-		process->turn.entries = calloc(count, sizeof(*process->turn.entries));
-	if (!process->turn.entries)
+	if (!process->transition.entries)
+		process->transition.entries = calloc(count, sizeof(*process->transition.entries));
+	if (!process->transition.entries)
 		return mw_error_nomem();
 	MW_TRY(jump_sampling_set(process, FIRST));
-	if (!set_guard(process, MW_STUB_GUARD_TURNING))
+	if (!set_guard(process, MW_STUB_GUARD_TRANSITION))
 		return NULL;
-	process->turn.since_ns = jump_now(process);
-	process->turn.state = JUMP_TURN_VISITS;
-	process->stats.sampled_from_ns = process->turn.since_ns;
+	process->transition.since_ns = jump_now(process);
+	process->transition.state = JUMP_TRANSITION_VISITS;
+	process->stats.sampled_from_ns = process->transition.since_ns;
 	for (uint32_t i = 0; i < count; i++)
-		process->turn.entries[i] = UINT64_MAX;
+		process->transition.entries[i] = UINT64_MAX;
 	return NULL;
 }
 
@@ -156,7 +156,8 @@ static bool have_left(struct jump_process *process)
 
 	for (uint32_t i = 0; i < shared->geometry.slot_count; i++) {
 		const struct mw_ring_slot *slot = jump_slot(shared, i);
-		uint64_t entries = __atomic_load_n(&slot->entries, __ATOMIC_ACQUIRE), *then = &process->turn.entries[i];
+		uint64_t entries = __atomic_load_n(&slot->entries, __ATOMIC_ACQUIRE),
+			 *then = &process->transition.entries[i];
 
 		if (*then == UINT64_MAX)
 			*then = entries + 1;
@@ -176,21 +177,21 @@ static void add_to_filter(void *context, mw_addr block)
 			     !mw_ring_known_claim(known, shared->geometry.known_count, block));
 }
 
-static struct mw_error *go_on(struct jump_process *process)
+static struct mw_error *continue_transition(struct jump_process *process)
 {
-	if (process->turn.state == JUMP_TURN_VISITS) {
-		if (jump_now(process) - process->turn.since_ns < VISIBLE_NS || !have_left(process))
+	if (process->transition.state == JUMP_TRANSITION_VISITS) {
+		if (jump_now(process) - process->transition.since_ns < VISIBLE_NS || !have_left(process))
 			return NULL;
 		jump_drain_await(process->drain);
-		process->turn.state = JUMP_TURN_RECORDS;
+		process->transition.state = JUMP_TRANSITION_RECORDS;
 	}
 	if (!jump_drain_caught_up(process->drain))
 		return NULL;
 	MW_TRY(jump_drain_flush(process->drain));
 	process->sink.blocks(process->sink.context, add_to_filter, &process->recorder.shared);
 	if (set_guard(process, MW_STUB_GUARD_SAMPLING)) {
-		process->turn.state = JUMP_TURN_DONE;
-		process->turn.since_ns = jump_now(process);
+		process->transition.state = JUMP_TRANSITION_DONE;
+		process->transition.since_ns = jump_now(process);
 	}
 	return NULL;
 }
@@ -198,21 +199,22 @@ static struct mw_error *go_on(struct jump_process *process)
 struct mw_error *jump_overload_serve(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
-	bool turns = process->turn.state == JUMP_TURN_VISITS || process->turn.state == JUMP_TURN_RECORDS;
+	bool under_way = process->transition.state == JUMP_TRANSITION_VISITS ||
+			 process->transition.state == JUMP_TRANSITION_RECORDS;
 
 	if (process->ended || !process->windowed || control->settling)
 		return NULL;
-	if (turns)
-		return go_on(process);
+	if (under_way)
+		return continue_transition(process);
 	if (!__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED) || !jump_may_sample(process))
 		return NULL;
 	__atomic_store_n(&control->overloaded, 0, __ATOMIC_RELAXED);
-	if (process->turn.interval && jump_now(process) - process->turn.since_ns < REST_NS)
+	if (process->transition.interval && jump_now(process) - process->transition.since_ns < REST_NS)
 		return NULL;
-	if (process->turn.state == JUMP_TURN_NOT && !jump_samples(process))
-		return turn(process);
-	process->turn.since_ns = jump_now(process);
-	if (process->turn.interval < MOST_INTERVAL)
-		return jump_sampling_set(process, process->turn.interval * MORE);
+	if (process->transition.state == JUMP_TRANSITION_NONE && !jump_samples(process))
+		return begin_transition(process);
+	process->transition.since_ns = jump_now(process);
+	if (process->transition.interval < MOST_INTERVAL)
+		return jump_sampling_set(process, process->transition.interval * MORE);
 	return NULL;
 }

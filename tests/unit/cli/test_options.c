@@ -177,7 +177,7 @@ static void test_cost(void **state)
 		{"-p 1 --max-wait 101", "--max-wait"},
 		{"-p 1 --engine trap --overload drop", "engine trap"},
 		{"-p 1 --engine trap --max-wait 5", "--max-wait"},
-		{"-p 1 --sample 512K --overload wait", "sampled"},
+		{"-p 1 --sample 512K --overload wait", "--sample"},
 		{"-p 1 --budget 5 --max-wait 5", "--max-wait"},
 		{"-p 1 --overload sample --max-wait 5", "--overload sample"},
 	};

@@ -161,8 +161,8 @@ static void test_registers(void **state)
 	through(image_trampoline(image, 2, &unwinder, 1), NULL);
 }
 
-/* While blocks are sampled: by the short ways, which leave no trace where the countdown has not come to its end. */
-static void test_short_ways(void **state)
+/* While blocks are sampled: the fast paths, which leave no trace unless the countdown ends. */
+static void test_fast_paths(void **state)
 {
 	const struct mw_stub_header *header = mw_stub_header();
 	const struct {
@@ -205,7 +205,7 @@ static void test_short_ways(void **state)
 		through(function, zero);
 		assert_int_equal((INT64_C(1) << 40) - slot->countdown, 500 * (ways[i].each + (ways[i].each != 0)));
 		assert_int_equal(slot->entries, entries);
-		/* The long way: where there is another call around, the size is none, or the countdown comes to its end. */
+		/* The slow path: the size is none, or the countdown ends. */
 		through(function, huge);
 		assert_int_equal(slot->entries != entries, i < 3);
 		entries = slot->entries;
@@ -235,7 +235,7 @@ static void *give_block(void)
 }
 
 /* The block that the countdown does not suffice for is recorded, with its label, and so is its free, once. */
-static void test_short_way_to_the_end(void **state)
+static void test_fast_path_samples(void **state)
 {
 	struct mw_stub_hook hook = {
 		.original = (uint64_t)(uintptr_t)give_block, .flags = MW_STUB_IS_HEAP, .pointer = NO, .count = NO};
@@ -427,7 +427,7 @@ UNIT_GROUP(image)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_header),   T(test_registers), T(test_short_ways), T(test_short_way_to_the_end),
+		T(test_header),   T(test_registers), T(test_fast_paths), T(test_fast_path_samples),
 		T(test_find_fde), T(test_fork),      T(test_signals),
 	};
 

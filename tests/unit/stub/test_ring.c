@@ -82,7 +82,7 @@ static void test_waits_for_too_long(void **state)
 	while (rig.pauses == 0)
 		pair(n++);
 	assert_int_equal(control->overloaded, 0);
-	assert_in_range(slot->debt, rig.ticks + 39 * slot->waited - 200, rig.ticks + 40 * slot->waited);
+	assert_in_range(slot->empty_at, rig.ticks + 39 * slot->waited - 200, rig.ticks + 40 * slot->waited);
 	/* The same wait is too much where less may be open … */
 	control->wait_most = 39 * slot->waited;
 	for (rig.pauses = 0; rig.pauses == 0;)
@@ -91,7 +91,7 @@ static void test_waits_for_too_long(void **state)
 	/* … and not when the time before has passed. */
 	control->overloaded = 0;
 	control->wait_most = 41 * slot->waited;
-	rig.ticks = slot->debt;
+	rig.ticks = slot->empty_at;
 	for (rig.pauses = 0; rig.pauses == 0;)
 		pair(n++);
 	assert_int_equal(control->overloaded, 0);

@@ -241,7 +241,7 @@ static void test_inside(void **state)
 	rig_expect_none();
 }
 
-/* … nor what one calls that took the short way and is on the stack by its code alone. */
+/* … nor what a function on the fast path calls, of which only its code is on the stack. */
 static void test_in_leaf(void **state)
 {
 	const uint64_t leaf[] = {CODE_SP + 0x10, CODE_SP + 0x800, CODE_SP + 0x11, CODE_END + 1};
