@@ -506,3 +506,33 @@ struct mw_error *mw_survey(const struct mw_survey_input *input, struct mw_heap_r
 	mw_index_deinit(&survey.index);
 	return err;
 }
+
+void mw_heap_report_destroy(struct mw_heap_report *report)
+{
+	if (!report)
+		return;
+	free(report->exe);
+	free(report->why);
+	MW_EACH(line, report->lines, report->line_count)
+		free(line->detail);
+	free(report->lines);
+	MW_EACH(figures, report->allocators, report->allocator_count) {
+		free(figures->version);
+		free(figures->module);
+		free(figures->why);
+	}
+	free(report->allocators);
+	MW_EACH(group, report->groups, report->group_count) {
+		free(group->class_name);
+		free(group->arena);
+		for (size_t i = 0; i < group->holder_count; i++)
+			free(group->holder[i]);
+		free(group->holder);
+	}
+	free(report->groups);
+	free(report->gaps);
+	for (size_t i = 0; i < report->advice_count; i++)
+		free(report->advice[i]);
+	free(report->advice);
+	free(report);
+}
