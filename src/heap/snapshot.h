@@ -35,13 +35,17 @@ const struct mw_image *mw_snapshot_image(const struct mw_snapshot *snapshot);
 bool mw_snapshot_is_fork(const struct mw_snapshot *snapshot);
 /* Why there is no copy; NULL where there is one, or none was wanted. */
 const char *mw_snapshot_why(const struct mw_snapshot *snapshot);
-/* The longest time for which the process stood, in all. */
+/* How long the process stood, in all its stops until now. */
 uint64_t mw_snapshot_pause_ns(const struct mw_snapshot *snapshot);
-/* Bytes resident when it stood: the sum of what its mappings have (smaps); MW_SIZE_UNKNOWN. */
+/* Bytes resident when it stood: the sum of what its mappings have, as smaps counts them, and those of hugetlbfs, which
+ * VmRSS leaves out; MW_SIZE_UNKNOWN. */
 uint64_t mw_snapshot_rss(const struct mw_snapshot *snapshot);
 /* The process has exited or executed another program since. */
 bool mw_snapshot_is_stale(const struct mw_snapshot *snapshot);
-/* Frees also on failure; NULL is fine. Errors: what could not be taken back, and what the user can do. */
+/* End the copy now, and have it reaped: that pause is then in mw_snapshot_pause_ns(). Nothing can be read of it any more.
+ * For the thread that took it. Errors: as of release. */
+struct mw_error *mw_snapshot_end_copy(struct mw_snapshot *snapshot) MW_MUST_CHECK;
+/* For the thread that took it. Frees also on failure; NULL is fine. Errors: what could not be taken back, and what the user can do. */
 struct mw_error *mw_snapshot_release(struct mw_snapshot *snapshot) MW_MUST_CHECK;
 
 /* Have copies reaped that a killed memwatch has left in the process; *count is how many. Errors: as of take. */
