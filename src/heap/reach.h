@@ -14,7 +14,7 @@
 #include "heap/blocks.h"
 #include "heap/image.h"
 
-enum mw_reach { MW_REACH_DEFINITE, MW_REACH_INDIRECT, MW_REACH_POSSIBLE, MW_REACH_REACHABLE, MW_REACH_COUNT };
+#include <memwatch/heap.h>
 
 enum mw_root_kind {
 	MW_ROOT_REGISTER,
