@@ -187,7 +187,7 @@ static struct mw_error *find_dominators(struct search *search, uint32_t **out)
 
 static struct mw_error *compute(struct search *search, struct mw_graph *graph, struct mw_dominators *out)
 {
-	uint32_t *of;
+	uint32_t *of = NULL;
 
 	MW_TRY(number_nodes(search, graph));
 	MW_TRY(turn_edges(search, graph));

@@ -144,7 +144,7 @@ static struct mw_error *find_links(struct graph *graph, struct mw_scan *scan)
 	const struct mw_span *span_of = mw_blocks_spans(reached->blocks, &spans);
 
 	MW_TRY(mw_frontier_init(&all, reached->count));
-	MW_EACH (span, span_of, spans)
+	MW_EACH(span, span_of, spans)
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);)
 			if (segment.live)
 				mw_frontier_add(&all, segment.number);
@@ -169,12 +169,12 @@ static struct mw_error *sort_links(struct graph *graph, unsigned workers, struct
 		return mw_error_nomem();
 	/* Two places on, so that filling leaves each where it belongs. */
 	for (unsigned i = 0; i < workers; i++)
-		MW_EACH (link, graph->links[i].items, graph->links[i].count)
+		MW_EACH(link, graph->links[i].items, graph->links[i].count)
 			first[(size_t)link->from + 2]++;
 	for (size_t i = 2; i < (size_t)nodes + 2; i++)
 		first[i] += first[i - 1];
 	for (unsigned i = 0; i < workers; i++) {
-		MW_EACH (link, graph->links[i].items, graph->links[i].count)
+		MW_EACH(link, graph->links[i].items, graph->links[i].count)
 			out->targets[first[(size_t)link->from + 1]++] = link->to;
 		free(graph->links[i].items);
 		graph->links[i] = (struct links){0};
@@ -190,11 +190,11 @@ static struct mw_error *find_tops(const struct mw_reached *reached, uint32_t **o
 	const struct mw_span *span_of = mw_blocks_spans(reached->blocks, &spans);
 	struct mw_segment segment;
 
-	MW_EACH (span, span_of, spans) {
+	MW_EACH(span, span_of, spans) {
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
-			if (!segment.live ||
-			    (reached->holders[segment.number] != segment.number &&
-			     reached->holders[segment.number] != MW_BLOCK_NONE && !root_pointer_of(reached, segment.number)))
+			if (!segment.live || (reached->holders[segment.number] != segment.number &&
+					      reached->holders[segment.number] != MW_BLOCK_NONE &&
+					      !root_pointer_of(reached, segment.number)))
 				continue;
 			if (!MW_VECTOR_ROOM(tops, top_count, capacity)) {
 				free(tops);

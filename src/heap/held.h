@@ -22,9 +22,8 @@ struct mw_reached {
 	const struct mw_blocks *blocks;
 	uint64_t tag_bits;
 	uint32_t count; /* of the segments' numbers, by which all arrays are */
-	/* `possible` is also set of some that were reached later on. */
 	_Atomic uint64_t *reachable, *possible, *indirect;
-	_Atomic uint32_t *holders; /* its own number: a root; MW_BLOCK_NONE: nothing */
+	_Atomic uint32_t *holders;        /* its own number: a root; MW_BLOCK_NONE: nothing */
 	struct mw_root_pointer *pointers; /* by number, then those to the start first */
 	size_t pointer_count, pointer_capacity;
 	struct mw_roots roots;

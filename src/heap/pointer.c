@@ -22,8 +22,8 @@ static bool is_array(struct mw_scan_worker *worker, const struct mw_block *block
 {
 	uint64_t count;
 
-	return (offset == WORD || offset == 2 * WORD) &&
-	       mw_scan_peek(worker, block->start + offset - WORD, &count) && may_be_count(block, offset, count);
+	return (offset == WORD || offset == 2 * WORD) && mw_scan_peek(worker, block->start + offset - WORD, &count) &&
+	       may_be_count(block, offset, count);
 }
 
 static bool is_string(struct mw_scan_worker *worker, const struct mw_block *block, uint64_t offset)
@@ -35,8 +35,8 @@ static bool is_string(struct mw_scan_worker *worker, const struct mw_block *bloc
 	    !mw_scan_peek(worker, block->start + WORD, &capacity) ||
 	    !mw_scan_peek(worker, block->start + 2 * WORD, &references))
 		return false;
-	if (length > capacity || capacity >= block->size - offset ||
-	    block->size - offset - capacity > slack(block) || (int32_t)references < -1)
+	if (length > capacity || capacity >= block->size - offset || block->size - offset - capacity > slack(block) ||
+	    (int32_t)references < -1)
 		return false;
 	end = block->start + offset + length;
 	return mw_scan_peek(worker, end & ~UINT64_C(7), &last) && (last >> (end % WORD * 8) & 0xff) == 0;

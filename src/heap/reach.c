@@ -22,6 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A block that was pointed into, and what it was first found in. */
+struct candidate {
+	uint32_t number, holder;
+};
+
 /* Candidates up to `end` were found at `level`. */
 struct level {
 	uint32_t level;
@@ -34,12 +39,12 @@ struct search {
 	struct mw_frontier frontiers[2];
 	unsigned now; /* of the two, the one that is scanned */
 	bool from_roots;
-	bool strongly; /* pointers into blocks make candidates only */
-	bool exact;    /* whatever the word is: it holds the block */
-	size_t thread; /* whose register it is */
+	bool strongly;   /* pointers into blocks make candidates only */
+	bool exact;      /* whatever the word is: it holds the block */
+	uint32_t thread; /* whose register it is */
 
 	pthread_mutex_t lock; /* of candidates, and of the roots' pointers */
-	uint32_t *candidates;
+	struct candidate *candidates;
 	size_t candidate_count, candidate_capacity;
 	struct level *levels;
 	size_t level_count, level_capacity;
@@ -55,29 +60,20 @@ static void keep_root(struct search *search, uint32_t number, mw_addr at, bool i
 	pthread_mutex_lock(&search->lock);
 	if (MW_VECTOR_ROOM(reached->pointers, reached->pointer_count, reached->pointer_capacity))
 		reached->pointers[reached->pointer_count++] =
-			(struct mw_root_pointer){at, number, (uint32_t)search->thread, interior};
+			(struct mw_root_pointer){at, number, search->thread & MW_ROOT_NO_THREAD, interior};
 	else
 		search->out_of_memory = true;
 	pthread_mutex_unlock(&search->lock);
 }
 
-static void keep_candidate(struct search *search, uint32_t number)
+static void keep_candidate(struct search *search, uint32_t number, uint32_t holder)
 {
 	pthread_mutex_lock(&search->lock);
 	if (MW_VECTOR_ROOM(search->candidates, search->candidate_count, search->candidate_capacity))
-		search->candidates[search->candidate_count++] = number;
+		search->candidates[search->candidate_count++] = (struct candidate){number, holder};
 	else
 		search->out_of_memory = true;
 	pthread_mutex_unlock(&search->lock);
-}
-
-/* Of a pointer into a block the holder counts until there is one to its start. */
-static void set_weak_holder(struct mw_reached *reached, uint32_t number, uint32_t holder)
-{
-	uint32_t none = MW_BLOCK_NONE;
-
-	atomic_compare_exchange_strong_explicit(&reached->holders[number], &none, holder, memory_order_relaxed,
-						memory_order_relaxed);
 }
 
 static void visit(void *context, struct mw_scan_worker *worker, mw_addr word, mw_addr at, uint32_t source)
@@ -91,8 +87,7 @@ static void visit(void *context, struct mw_scan_worker *worker, mw_addr word, mw
 	if (!mw_pointer_find(reached->blocks, word, &block, &holds) || mw_bits_test(reached->reachable, block.number))
 		return;
 	holder = search->from_roots ? block.number : source;
-	if (search->strongly &&
-	    (holds || search->exact || mw_pointer_holds(worker, reached->image, &block, word))) {
+	if (search->strongly && (holds || search->exact || mw_pointer_holds(worker, reached->image, &block, word))) {
 		if (!mw_bits_set(reached->reachable, block.number))
 			return;
 		atomic_store_explicit(&reached->holders[block.number], holder, memory_order_relaxed);
@@ -100,11 +95,12 @@ static void visit(void *context, struct mw_scan_worker *worker, mw_addr word, mw
 		if (search->from_roots)
 			keep_root(search, block.number, at, false);
 	} else if (block.number != source && mw_bits_set(reached->possible, block.number)) {
-		set_weak_holder(reached, block.number, holder);
-		if (search->strongly)
-			keep_candidate(search, block.number);
-		else
+		if (search->strongly) {
+			keep_candidate(search, block.number, holder);
+		} else {
+			reached->holders[block.number] = holder;
 			mw_scan_found(worker, block.number);
+		}
 		if (search->from_roots)
 			keep_root(search, block.number, at, true);
 	}
@@ -133,7 +129,7 @@ static void visit_threads(struct search *search)
 	for (size_t i = 0; i < image->thread_count; i++) {
 		const struct mw_image_thread *thread = &image->threads[i];
 
-		search->thread = i;
+		search->thread = (uint32_t)i;
 		for (size_t number = 0; number < thread->register_count && number < MW_IMAGE_REGISTERS; number++)
 			mw_scan_word(search->scan, thread->registers[number], number, MW_BLOCK_NONE);
 		/* A block that it has for its stack is in use, wherever the stack pointer is in it. */
@@ -157,7 +153,7 @@ static void hold_unwalked(struct mw_reached *reached)
 	const struct mw_heap_allocator *allocator_of = mw_blocks_allocators(reached->blocks, &allocators);
 	struct mw_segment segment;
 
-	MW_EACH (span, span_of, spans) {
+	MW_EACH(span, span_of, spans) {
 		if (allocator_of[arena_of[span->arena].allocator].walked)
 			continue;
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
@@ -215,6 +211,22 @@ static struct mw_error *find_reachable(struct search *search)
 	return NULL;
 }
 
+/* Those of one level that nothing else has led to join those that were found at it. */
+static void join(struct search *search, size_t from, size_t to)
+{
+	struct mw_reached *reached = search->reached;
+
+	for (size_t i = from; i < to; i++) {
+		const struct candidate *candidate = &search->candidates[i];
+
+		if (mw_bits_test(reached->reachable, candidate->number) ||
+		    !mw_bits_set(reached->possible, candidate->number))
+			continue;
+		reached->holders[candidate->number] = candidate->holder;
+		mw_frontier_add(now(search), candidate->number);
+	}
+}
+
 /* Candidates join at the level at which they were found, so that the fewest steps lead to each block. */
 static struct mw_error *find_possible(struct search *search)
 {
@@ -223,19 +235,18 @@ static struct mw_error *find_possible(struct search *search)
 	uint32_t level = 0;
 
 	search->strongly = false;
+	memset((void *)reached->possible, 0, mw_bits_words(reached->count) * sizeof(*reached->possible));
 	while (next < search->level_count || !mw_frontier_is_empty(now(search))) {
 		if (mw_frontier_is_empty(now(search)))
 			level = search->levels[next].level;
 		if (next < search->level_count && search->levels[next].level == level) {
-			for (; at < search->levels[next].end; at++)
-				if (!mw_bits_test(reached->reachable, search->candidates[at]))
-					mw_frontier_add(now(search), search->candidates[at]);
-			next++;
+			join(search, at, search->levels[next].end);
+			at = search->levels[next++].end;
 		}
 		step(search);
 		level++;
 	}
-	return search->out_of_memory ? mw_error_nomem() : NULL;
+	return NULL;
 }
 
 /* --- what is lost --------------------------------------------------------------------------------------------------- */
@@ -303,10 +314,9 @@ static struct mw_error *find_heads(struct losses *losses)
 	struct mw_segment segment;
 
 	mw_scan_set_visit(losses->scan, visit_lost, losses, NULL);
-	MW_EACH (span, span_of, spans) {
+	MW_EACH(span, span_of, spans) {
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
-			if (!segment.live || is_held(reached, segment.number) ||
-			    !search_from(losses, segment.number))
+			if (!segment.live || is_held(reached, segment.number) || !search_from(losses, segment.number))
 				continue;
 			if (!MW_VECTOR_ROOM(losses->heads, losses->head_count, losses->head_capacity))
 				return mw_error_nomem();
@@ -349,7 +359,7 @@ static bool is_incomplete(const struct mw_reached *reached)
 {
 	if (!reached->image->consistent)
 		return false;
-	MW_EACH (thread, reached->image->threads, reached->image->thread_count)
+	MW_EACH(thread, reached->image->threads, reached->image->thread_count)
 		if (thread->register_count == 0)
 			return true;
 	return reached->unread != 0;
@@ -362,7 +372,7 @@ static void add_up(struct mw_reached *reached)
 	struct mw_segment segment;
 
 	reached->incomplete = is_incomplete(reached);
-	MW_EACH (span, span_of, spans)
+	MW_EACH(span, span_of, spans)
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);)
 			if (segment.live)
 				mw_amount_add(&reached->sums[mw_reached_of(reached, segment.number)],
@@ -391,7 +401,7 @@ static uint64_t bytes_of_roots(const struct mw_reached *reached)
 {
 	uint64_t bytes = 0;
 
-	MW_EACH (range, reached->roots.ranges, reached->roots.count) {
+	MW_EACH(range, reached->roots.ranges, reached->roots.count) {
 		struct mw_image_residence there = mw_image_residence(reached->image, range->start, range->end);
 
 		bytes += there.resident + there.swapped;
@@ -406,7 +416,7 @@ static uint64_t bytes_of_blocks(const struct mw_reached *reached)
 	struct mw_segment segment;
 	uint64_t bytes = 0;
 
-	MW_EACH (span, span_of, spans)
+	MW_EACH(span, span_of, spans)
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);)
 			bytes += segment.live ? segment.size : 0;
 	return bytes;

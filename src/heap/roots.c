@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE     UINT64_C(4096)
-#define RED_ZONE 128U /* bytes below the stack pointer that a function may use: x86-64's, no other ABI has a larger one */
+#define PAGE UINT64_C(4096)
+#define RED_ZONE                                                                                                       \
+	128U /* bytes below the stack pointer that a function may use: x86-64's, no other ABI has a larger one */
 /* A thread's control block is no larger, and names the thread's stack. */
 #define CONTROL_BLOCK 0x900U
 /* TLS modules whose places are looked at: where a thread's static TLS begins is only a name for the address. */
@@ -90,7 +91,7 @@ static enum mw_root_kind kind_of(const struct mw_image *image, const struct mw_i
 
 static struct mw_error *add_mappings(struct edges *edges, const struct mw_image *image)
 {
-	MW_EACH (mapping, image->mappings, image->mapping_count)
+	MW_EACH(mapping, image->mappings, image->mapping_count)
 		if (may_hold_pointers(mapping))
 			MW_TRY(add(edges, AREA_MAPPING, mapping->start, mapping->end, kind_of(image, mapping), 0));
 	return NULL;
@@ -128,11 +129,11 @@ static struct mw_error *add_allocators(struct edges *edges, const struct mw_bloc
 	const struct mw_bookkeeping *part_of = mw_blocks_bookkeeping(blocks, &parts);
 	const struct mw_heap_skipped *area_of = mw_blocks_skipped(blocks, &areas);
 
-	MW_EACH (span, span_of, spans)
+	MW_EACH(span, span_of, spans)
 		MW_TRY(add_memory_of(edges, is_walked(blocks, span->arena), span->start, span->end));
-	MW_EACH (part, part_of, parts)
+	MW_EACH(part, part_of, parts)
 		MW_TRY(add_memory_of(edges, is_walked(blocks, part->arena), part->start, part->end));
-	MW_EACH (skipped, area_of, areas)
+	MW_EACH(skipped, area_of, areas)
 		MW_TRY(add(edges, AREA_UNKNOWN, skipped->start, skipped->start + skipped->bytes, MW_ROOT_UNKNOWN, 0));
 	return NULL;
 }
@@ -174,7 +175,7 @@ static bool stack_by_control_block(const struct mw_image *image, mw_addr thread_
 /* Has another thread its stack pointer or its control block in there? */
 static bool is_shared(const struct mw_image *image, const struct mw_image_thread *owner, mw_addr start, mw_addr end)
 {
-	MW_EACH (thread, image->threads, image->thread_count)
+	MW_EACH(thread, image->threads, image->thread_count)
 		if (thread != owner && ((thread->sp >= start && thread->sp < end) ||
 					(thread->thread_pointer >= start && thread->thread_pointer < end)))
 			return true;
@@ -219,7 +220,7 @@ static bool stack_of(const struct mw_image *image, const struct mw_image_thread 
 		return true;
 	if (thread->tid != image->pid)
 		return false;
-	MW_EACH (mapping, image->mappings, image->mapping_count) {
+	MW_EACH(mapping, image->mappings, image->mapping_count) {
 		if (strcmp(mapping->path, "[stack]") == 0) {
 			*low = mapping->start;
 			*high = mapping->end;
@@ -236,8 +237,8 @@ static struct mw_error *add_thread(struct edges *edges, const struct mw_image *i
 	mw_addr low, high, used = thread->sp > RED_ZONE ? thread->sp - RED_ZONE : 0;
 
 	if (thread->thread_pointer != 0)
-		MW_TRY(add(edges, AREA_TLS, tls_start(image, thread), thread->thread_pointer + CONTROL_BLOCK, MW_ROOT_TLS,
-			   thread->tid));
+		MW_TRY(add(edges, AREA_TLS, tls_start(image, thread), thread->thread_pointer + CONTROL_BLOCK,
+			   MW_ROOT_TLS, thread->tid));
 	if (!stack_of(image, thread, &low, &high))
 		return mapping ? add(edges, AREA_STACK, used, mapping->end, MW_ROOT_STACK, thread->tid) : NULL;
 	if (!mapping || thread->sp < low || thread->sp >= high) /* it has left it */
@@ -300,9 +301,9 @@ static struct mw_error *collect(struct edges *edges, const struct mw_image *imag
 {
 	MW_TRY(add_mappings(edges, image));
 	MW_TRY(add_allocators(edges, blocks));
-	MW_EACH (thread, image->threads, image->thread_count)
+	MW_EACH(thread, image->threads, image->thread_count)
 		MW_TRY(add_thread(edges, image, thread));
-	MW_EACH (hole, options->holes, options->hole_count)
+	MW_EACH(hole, options->holes, options->hole_count)
 		MW_TRY(add(edges, AREA_HOLE, hole->start, hole->end, MW_ROOT_MAPPING, 0));
 	return NULL;
 }

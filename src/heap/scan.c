@@ -39,7 +39,7 @@ struct mw_scan {
 	const struct mw_image *image;
 	const struct mw_blocks *blocks;
 	const struct mw_reach_options *options;
-	uint64_t mask;		/* of a word's bits that are an address */
+	uint64_t mask;          /* of a word's bits that are an address */
 	mw_addr lowest, extent; /* all spans lie in [lowest, lowest + extent) */
 	mw_scan_visit *visit;
 	void *context;
