@@ -754,5 +754,8 @@ const struct mw_output mw_output_json = {
 	.of_diffs = {"all stacks as JSON; '-' is standard output\n",
 		     "Write all stacks as JSON; '-' is standard output."},
 	.write = write_report,
+	.of_heaps = {"the whole look as JSON; '-' is standard output\n",
+		     "Write the whole look as JSON; '-' is standard output."},
 	.write_diffs = mw_json_diff_write,
+	.write_heap = mw_json_heap_write,
 };

@@ -92,6 +92,10 @@ struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, si
 struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
 				    const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
 
+/* Schema "memwatch.heap/1". */
+struct mw_error *mw_json_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
+				    FILE *stream) MW_MUST_CHECK;
+
 /* Write what there is of the views, each as ,\n"KEY":VALUE. False without memory; write errors stay in the stream. */
 bool mw_json_views(FILE *stream, const struct mw_views *views);
 
