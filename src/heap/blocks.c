@@ -264,16 +264,16 @@ void mw_blocks_end_span(struct mw_blocks *blocks, uint32_t number, mw_addr end)
 	if (!span || !span->begins || end >= span->end || (end > span->start && (end - span->start) % GRAIN))
 		return;
 	end = end > span->start ? end : span->start;
-	for (mw_addr at = (end + (1u << PAGE_SHIFT) - 1) >> PAGE_SHIFT << PAGE_SHIFT; at < span->end; at += 1u << PAGE_SHIFT) {
+	for (mw_addr at = (end + (1u << PAGE_SHIFT) - 1) >> PAGE_SHIFT << PAGE_SHIFT; at < span->end;
+	     at += 1u << PAGE_SHIFT) {
 		uint32_t *entry = page_entry(blocks, at);
 
 		if (entry && *entry == number + 1)
 			*entry = 0;
 	}
-	for (uint64_t grain = (end - span->start) / GRAIN; grain < words_for(grains_of(span)) * 64; grain++)
-		if (get_bit(span->begins, grain))
-			set_bit(span->begins, grain, false);
 	span->end = end;
+	for (uint64_t grain = grains_of(span); grain < words_for(grains_of(span)) * 64; grain++)
+		set_bit(span->begins, grain, false);
 	if (end == span->start && number + 1 == blocks->span_count) {
 		free(span->live);
 		free(span->begins);

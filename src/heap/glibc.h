@@ -36,13 +36,13 @@ struct mw_glibc_walk {
 	struct mw_glibc_parameters parameters;
 	struct mw_glibc_caches caches;
 	uint32_t allocator;
-	uint32_t arena, span;     /* that are being walked */
-	mw_addr *tops;            /* where spans end that end in a top */
+	uint32_t arena, span; /* that are being walked */
+	mw_addr *tops;        /* where spans end that end in a top */
 	size_t top_count, top_capacity;
-	mw_addr main_end;         /* of the main arena's top; 0: it does not end in one */
-	uint32_t main;            /* number of the main arena */
-	const char *refused;      /* why it can't be walked; NULL */
-	struct mw_error *err;     /* the first that came up where none can be returned */
+	mw_addr main_end;     /* of the main arena's top; 0: it does not end in one */
+	uint32_t main;        /* number of the main arena */
+	const char *refused;  /* why it can't be walked; NULL */
+	struct mw_error *err; /* the first that came up where none can be returned */
 };
 
 /* Memory of the copy's that was passed over. */

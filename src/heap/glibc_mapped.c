@@ -12,6 +12,7 @@
  */
 #include "heap/glibc.h"
 
+#include "alloc/families.h"
 #include "alloc/glibc_layout.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
@@ -19,14 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DATA      ((size_t)8 << 20) /* of one file's data that is looked through */
-#define MOST_MAPPED   65536u            /* what n_mmaps_max is unless a program sets it */
-#define MOST_BINS     76u
-#define MOST_CACHED   (UINT64_C(8) << 20)
-#define BEFORE        40u /* bytes before mmapped_mem that are looked at … */
-#define BEHIND        40u /* … and from it on */
-#define HUGE_PAGES    UINT64_C(1) /* in prev_size */
-#define ALIGNMENTS    40u
+#define MAX_DATA    ((size_t)8 << 20) /* of one file's data that is looked through */
+#define MOST_MAPPED 65536u            /* what n_mmaps_max is unless a program sets it */
+#define MOST_BINS   76u
+#define MOST_CACHED (UINT64_C(8) << 20)
+#define BEFORE      40u         /* bytes before mmapped_mem that are looked at … */
+#define BEHIND      40u         /* … and from it on */
+#define HUGE_PAGES  UINT64_C(1) /* in prev_size */
+#define ALIGNMENTS  40u
 
 /* --- malloc_par ---------------------------------------------------------------------------------------------------------- */
 
@@ -186,7 +187,8 @@ static struct mw_error *find_first(struct mw_glibc_walk *walk, struct mapped_lis
 	MW_EACH(span, walk->process.anonymous, walk->process.anonymous_count) {
 		struct mapped mapped;
 
-		for (mw_addr at = span->start; at < span->end && !mw_blocks_may_hold(walk->blocks, at); at = mapped.end) {
+		for (mw_addr at = span->start; at < span->end && !mw_blocks_may_hold(walk->blocks, at);
+		     at = mapped.end) {
 			if (!find_mapped(walk, at, span->end, &mapped))
 				break;
 			MW_TRY(add_mapped(list, &mapped));

@@ -22,14 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FENCE        16u
-#define MAX_ANCHORS  (1u << 20)        /* free chunks that are looked at behind damage, in one stretch */
-#define MAX_CONSTANT ((uint64_t)64 << 20) /* of a file's constants that are looked through */
-#define OLDEST       27u               /* glibc 2.27 … */
-#define NEWEST       43u               /* … to 2.43 are known */
-#define HAND_BYTES   1024u             /* of a thread's stack, where functions of malloc keep what they work on */
-#define NON_CONTIGUOUS 2u              /* in an arena's flags */
-#define FLAGS_AT     4u
+#define FENCE          16u
+#define MAX_ANCHORS    (1u << 20)           /* free chunks that are looked at behind damage, in one stretch */
+#define MAX_CONSTANT   ((uint64_t)64 << 20) /* of a file's constants that are looked through */
+#define OLDEST         27u                  /* glibc 2.27 … */
+#define NEWEST         43u                  /* … to 2.43 are known */
+#define HAND_BYTES     1024u                /* of a thread's stack, where functions of malloc keep what they work on */
+#define NON_CONTIGUOUS 2u                   /* in an arena's flags */
+#define FLAGS_AT       4u
 
 /* --- the image as what src/alloc reads ------------------------------------------------------------------------------ */
 
@@ -75,8 +75,8 @@ static size_t read_image(void *context, mw_addr addr, void *out, size_t size)
 
 	while (got < size) {
 		const struct mw_image_mapping *mapping = mw_image_mapping_of(image, addr + got);
-		size_t more = mapping ? read_mapping(image, mapping, addr + got, (unsigned char *)out + got, size - got)
-				      : 0;
+		size_t more =
+			mapping ? read_mapping(image, mapping, addr + got, (unsigned char *)out + got, size - got) : 0;
 
 		if (!more)
 			break;
@@ -110,7 +110,8 @@ static struct mw_error *find_spans(const struct mw_image *image, struct spans *o
 			if (!MW_VECTOR_ROOM(out->anonymous, out->anonymous_count, out->anonymous_capacity))
 				return mw_error_nomem();
 			out->anonymous[out->anonymous_count++] = span;
-		} else if (mapping->read && mapping->write && !mapping->shared && !mapping->device && is_file(mapping)) {
+		} else if (mapping->read && mapping->write && !mapping->shared && !mapping->device &&
+			   is_file(mapping)) {
 			if (!MW_VECTOR_ROOM(out->data, out->data_count, out->data_capacity))
 				return mw_error_nomem();
 			out->data[out->data_count++] = span;
@@ -214,7 +215,8 @@ static void see_chunk(void *context, const struct mw_glibc_chunk *chunk)
 		note(walk, mw_glibc_caches_see(&walk->caches, &walk->window, chunk));
 	}
 	if (chunk->torn)
-		note(walk, mw_glibc_skip(walk, block, block + chunk->size, "a free chunk's two ends disagree about its size"));
+		note(walk, mw_glibc_skip(walk, block, block + chunk->size,
+					 "a free chunk's two ends disagree about its size"));
 }
 
 /* A chunk that is one for certain? It is free, and its neighbours on its list and the chunk behind it say so. */
@@ -260,6 +262,7 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 				 struct mw_glibc_run *run)
 {
 	const struct mw_glibc_visitor visitor = {.context = walk, .chunk = see_chunk};
+	struct mw_error *err;
 	const char *why = walk->image->consistent ? "a chunk's header makes no sense"
 						  : "a chunk's header made no sense when it was read";
 
@@ -269,14 +272,12 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 
 		if (outcome == MW_GLIBC_WHOLE)
 			run->at = stretch->end;
-		if (outcome == MW_GLIBC_FENCED && stretch->end - run->at <= FENCE)
-			run->at = stretch->end;
-		if (outcome == MW_GLIBC_WHOLE || (outcome == MW_GLIBC_FENCED && (fences || run->at == stretch->end)))
+		if (outcome != MW_GLIBC_TORN && (fences || stretch->end - run->at <= FENCE))
 			break;
 		next = next_anchor(walk, stretch, run->at + (run->at < stretch->top || !stretch->top ? FENCE : 0));
 		(void)mw_span_cut(walk->blocks, walk->span, last + MW_GLIBC_HEADER);
-		MW_TRY(mw_glibc_skip(walk, last + MW_GLIBC_HEADER,
-				     next == stretch->end ? next : next + MW_GLIBC_HEADER, why));
+		MW_TRY(mw_glibc_skip(walk, last + MW_GLIBC_HEADER, next == stretch->end ? next : next + MW_GLIBC_HEADER,
+				     why));
 		/* The top is there, whatever its header says. */
 		if (next == stretch->top && next == run->at) {
 			(void)mw_span_cut(walk->blocks, walk->span, next + MW_GLIBC_HEADER);
@@ -285,7 +286,9 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 		run->at = next;
 		run->before = 0;
 	}
-	return walk->err;
+	err = walk->err;
+	walk->err = NULL;
+	return err;
 }
 
 /* Walk a stretch as one span, from a first chunk that is known, to its end, or to a fence: that is where *end is then. */
@@ -322,7 +325,8 @@ static bool in_heap(const struct mw_glibc_walk *walk, mw_addr addr)
 static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 {
 	const struct mw_glibc_span *heap = &walk->process.heap;
-	struct mw_glibc_stretch stretch = {.first = heap->start, .end = heap->end, .foreign = GLIBC_MMAPPED | GLIBC_NON_MAIN};
+	struct mw_glibc_stretch stretch = {
+		.first = heap->start, .end = heap->end, .foreign = GLIBC_MMAPPED | GLIBC_NON_MAIN};
 	uint64_t head;
 	mw_addr at;
 
@@ -330,8 +334,8 @@ static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 		stretch.first = (walk->parameters.first + GLIBC_ALIGNMENT - 1) & ~(mw_addr)(GLIBC_ALIGNMENT - 1);
 	if (in_heap(walk, top)) {
 		stretch.top = top;
-		if (glibc_read(&walk->process, top + 8, &head, sizeof(head)) && (head & ~GLIBC_FLAGS) % 4096 == (0 - top) % 4096 &&
-		    mw_glibc_is_chunk(&stretch, top, head))
+		if (glibc_read(&walk->process, top + 8, &head, sizeof(head)) &&
+		    (head & ~GLIBC_FLAGS) % 4096 == (0 - top) % 4096 && mw_glibc_is_chunk(&stretch, top, head))
 			stretch.end = top + (head & ~GLIBC_FLAGS);
 		walk->main_end = stretch.end;
 	}
@@ -439,12 +443,14 @@ static struct mw_error *walk_heap(struct mw_glibc_walk *walk, const struct mw_gl
 	mw_addr end;
 
 	if (!glibc_read(&walk->process, heap->start + 16, sizes, sizeof(sizes)) || sizes[0] > MW_GLIBC_HEAP_SIZE ||
-	    sizes[1] > MW_GLIBC_HEAP_SIZE || sizes[0] % MW_GLIBC_PAGE || heap->start + sizes[0] <= stretch.first + FENCE)
+	    sizes[1] > MW_GLIBC_HEAP_SIZE || sizes[0] % MW_GLIBC_PAGE ||
+	    heap->start + sizes[0] <= stretch.first + FENCE)
 		return mw_glibc_skip(walk, heap->start, heap->start + MW_GLIBC_PAGE, "a heap's size makes no sense");
 	stretch.end = heap->start + sizes[0];
 	stretch.top = top - heap->start < sizes[0] ? top : 0;
 	MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, heap->start, stretch.first));
 	MW_TRY(walk_span(walk, &stretch, false, stretch.first, &end));
+	MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, end, stretch.end));
 	return mw_blocks_add_bookkeeping(walk->blocks, walk->arena, stretch.end, heap->start + sizes[1]);
 }
 
@@ -457,7 +463,7 @@ static struct mw_error *walk_threads(struct mw_glibc_walk *walk)
 		char name[24];
 		uint64_t top;
 
-		(void)snprintf(name, sizeof(name), "arena %zu", i + 1);
+		(void)snprintf(name, sizeof(name), "arena %u", (unsigned)i + 1);
 		MW_TRY(mw_blocks_add_arena(walk->blocks, walk->allocator, name, &walk->arena));
 		if (!glibc_read(&walk->process, arena->bins + (mw_addr)GLIBC_TOP, &top, sizeof(top)))
 			continue;
@@ -549,7 +555,8 @@ static bool begins(const struct mw_span *span, mw_addr at)
 {
 	uint64_t grain = (at - span->start) / GLIBC_ALIGNMENT;
 
-	return span->begins && (at - span->start) % GLIBC_ALIGNMENT == 0 && span->begins[grain / 64] >> (grain % 64) & 1;
+	return span->begins && (at - span->start) % GLIBC_ALIGNMENT == 0 &&
+	       span->begins[grain / 64] >> (grain % 64) & 1;
 }
 
 /*

@@ -7,12 +7,15 @@
 #include "heap/image.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
-#include "unit.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
+
+/* cmocka wants the headers above first. */
+#include <cmocka.h>
 
 struct image_of {
 	struct mw_image image;
