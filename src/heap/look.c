@@ -19,7 +19,7 @@
 struct look {
 	const struct mw_look_options *options;
 	pid_t pid;
-	struct mw_snapshot *snapshot;
+	struct mw_heap_snapshot *snapshot;
 	struct mw_maps maps;
 	struct mw_modules *modules;
 	struct mw_blocks *blocks;
@@ -58,14 +58,14 @@ static struct mw_error *name_holders(struct look *look)
 	if (count > look->options->named)
 		count = look->options->named;
 	for (size_t i = 0; i < count; i++)
-		MW_TRY(mw_holder_path(mw_snapshot_image(look->snapshot), look->blocks, look->classes, look->reached,
-				      &look->report->groups[i]));
+		MW_TRY(mw_holder_path(mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes,
+				      look->reached, &look->report->groups[i]));
 	return NULL;
 }
 
 static struct mw_error *examine(struct look *look)
 {
-	const struct mw_image *image = mw_snapshot_image(look->snapshot);
+	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);
 	const struct mw_reach_options reach = {
 		.tag_bits = look->options->tag_bits,
 		.holders = look->options->holders,
@@ -95,7 +95,7 @@ static struct mw_error *examine(struct look *look)
 
 static struct mw_error *look_at(struct look *look)
 {
-	const struct mw_snapshot_options options = {.no_fork = look->options->no_fork};
+	const struct mw_heap_snapshot_options options = {.no_fork = look->options->no_fork};
 	uint64_t begin = mw_clock_ns();
 	struct mw_heap_report *report;
 	const char *why;
@@ -106,13 +106,13 @@ static struct mw_error *look_at(struct look *look)
 	identify(look);
 	MW_TRY(mw_maps_read(mw_live_thread(look->pid), &look->maps));
 	announce(look, "taking a snapshot", -1);
-	MW_TRY(mw_snapshot_take(look->pid, &options, &look->snapshot));
+	MW_TRY(mw_heap_snapshot_take(look->pid, &options, &look->snapshot));
 	MW_TRY(examine(look));
-	report->forked = mw_snapshot_is_fork(look->snapshot);
-	why = mw_snapshot_why(look->snapshot);
+	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
+	why = mw_heap_snapshot_why(look->snapshot);
 	report->why = why ? strdup(why) : NULL;
 	report->scanned = mw_reached_scanned(look->reached);
-	report->pause_ns = mw_snapshot_pause_ns(look->snapshot);
+	report->pause_ns = mw_heap_snapshot_pause_ns(look->snapshot);
 	report->page_tables = MW_SIZE_UNKNOWN;
 	report->seconds = (double)(mw_clock_ns() - begin) / 1e9;
 	return mw_advise(report);
@@ -128,7 +128,7 @@ struct mw_error *mw_look(pid_t pid, const struct mw_look_options *options, struc
 	mw_blocks_destroy(look.blocks);
 	mw_modules_destroy(look.modules);
 	mw_maps_deinit(&look.maps);
-	err = mw_error_first(err, mw_snapshot_release(look.snapshot));
+	err = mw_error_first(err, mw_heap_snapshot_release(look.snapshot));
 	if (err) {
 		mw_heap_report_destroy(look.report);
 		return err;

@@ -20,7 +20,7 @@ struct mw_look_options {
 	void *context;
 };
 
-/* Errors: those of mw_snapshot_take(). The process is as it was, and nothing is left in it, also on failure; where that
+/* Errors: those of mw_heap_snapshot_take(). The process is as it was, and nothing is left in it, also on failure; where that
  * could not be had, the error says so. */
 struct mw_error *mw_look(pid_t pid, const struct mw_look_options *options, struct mw_heap_report **out) MW_MUST_CHECK;
 
