@@ -79,6 +79,12 @@ struct mw_error *mw_look_take(pid_t pid, const struct mw_look_options *options, 
 	return NULL;
 }
 
+void mw_look_show(struct mw_look *look, void (*progress)(void *context, const char *phase, double share), void *context)
+{
+	look->options.progress = progress;
+	look->options.context = context;
+}
+
 struct mw_error *mw_look_examine(struct mw_look *look)
 {
 	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);

@@ -32,6 +32,9 @@ struct mw_look;
 
 /* For all of it: the calling thread is the one that traces. Errors: those of mw_heap_snapshot_take(). */
 struct mw_error *mw_look_take(pid_t pid, const struct mw_look_options *options, struct mw_look **out) MW_MUST_CHECK;
+/* Show what it does from now on by this; NULL: not. */
+void mw_look_show(struct mw_look *look, void (*progress)(void *context, const char *phase, double share),
+		  void *context);
 /* Errors: MEMORY; the heap has more blocks than can be counted (UNSUPPORTED). */
 struct mw_error *mw_look_examine(struct mw_look *look) MW_MUST_CHECK;
 /* Once it is examined. `by`: enum mw_heap_by; 0: class and size. For the first `named` groups of the report a holder is

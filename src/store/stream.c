@@ -122,6 +122,7 @@ void mw_store_flush(struct mw_store_writer *writer)
 		close_events(stream);
 		for (enum mw_store_chunk_type type = MW_STORE_EVENTS + 1; type < MW_STORE_CLOSE; type++)
 			close_records(stream, type);
+		close_records(stream, MW_STORE_LEAKS);
 	}
 }
 

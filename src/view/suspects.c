@@ -516,6 +516,8 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 	else if (suspect->verdict == MW_GROWTH_TOO_SHORT)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, "; watch for %.0f s or longer.",
 			       length * 5 > 60 ? length * 5 : 60);
+	else if (suspect->lost.count)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, ". What is lost can't be freed any more.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, ". A runtime keeps its objects in it.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain && sampled && !report->target.launched)
