@@ -178,6 +178,7 @@ struct list {
 	const struct mw_glibc_members *members;
 	uint64_t least, most; /* bytes of each chunk on it */
 	unsigned head;        /* how far links point into a chunk: to its start or to its block */
+	uint64_t *key;        /* what each block on it has as its second word; 0: not known yet. NULL: nothing */
 };
 
 static bool may_follow(const struct list *list, mw_addr at)
@@ -198,8 +199,12 @@ static bool step(const struct list *list, mw_addr at, mw_addr *next, uint64_t *s
 	*size = glibc_word(bytes, 8) & ~GLIBC_FLAGS;
 	if (*size < list->least || *size > list->most)
 		return false;
-	bytes = mw_glibc_window_at(list->window, chunk + 16, 8, 0);
+	bytes = mw_glibc_window_at(list->window, chunk + 16, 16, 0);
 	if (!bytes)
+		return false;
+	if (list->key && !*list->key)
+		*list->key = glibc_word(bytes, 8);
+	if (list->key && (!*list->key || glibc_word(bytes, 8) != *list->key))
 		return false;
 	link = glibc_word(bytes, 0);
 	*next = link ^ (chunk + 16) >> 12;
@@ -222,7 +227,7 @@ bool mw_glibc_fast_chunks(struct mw_glibc_window *window, const struct mw_glibc_
 		return false;
 	for (unsigned bin = 0; bin < GLIBC_FAST_BINS; bin++) {
 		const uint64_t chunk = GLIBC_LEAST + 16 * bin;
-		struct list list = {window, members, chunk, chunk, 0};
+		struct list list = {window, members, chunk, chunk, 0, NULL};
 		mw_addr at = heads[bin], next;
 		uint64_t i;
 
@@ -239,20 +244,25 @@ bool mw_glibc_fast_chunks(struct mw_glibc_window *window, const struct mw_glibc_
 /*
  * A thread's cache (tcache) is a block of the heap: counts, and lists of blocks of chunks of 32 bytes, 48, …, from 2.42 on
  * also of larger ones by powers of two. Then a count is how many more there may be on a list, and all lists may have
- * equally many.
+ * equally many. From 2.29 on the second word of each block in a cache is the cache's address, from 2.34 on a random
+ * number that the process has for all.
  */
 static const struct cache_layout {
 	unsigned size; /* bytes that it has to have */
 	unsigned bins, count_bytes;
 	bool slots; /* counts are of what there is room for */
+	bool keys;  /* for certain: not 2.26 to 2.28 */
 } cache_layouts[] = {
-	{0x240, 64, 1, false}, /* glibc 2.26 */
-	{0x280, 64, 2, false}, /* 2.30 */
-	{0x2f8, 76, 2, true},  /* 2.42 */
+	{0x240, 64, 1, false, false}, /* glibc 2.26 */
+	{0x280, 64, 2, false, true},  /* 2.30 */
+	{0x2f8, 76, 2, true, true},   /* 2.42 */
 };
 
 #define CACHE_MOST  0x2f8u
+#define CACHE_BINS  76u
 #define CACHE_SMALL 64u /* bins of one size each */
+#define MANY_BLOCKS 8u
+#define BLOCK_AT    16u /* from a chunk to its block */
 
 /* What a block would have to be, by its chunk's size; NULL: no cache. A rest of 16 bytes is not cut off. */
 static const struct cache_layout *layout_of(uint64_t size)
@@ -277,14 +287,13 @@ static mw_addr entry_at(const struct cache_layout *layout, const unsigned char *
 	return glibc_word(cache, (size_t)layout->bins * layout->count_bytes + bin * sizeof(uint64_t));
 }
 
-/* How many each list may have, where counts are of what there is room for. */
+/* How many each list may have, where counts are of what there is room for: an empty one tells. 0: none is empty. */
 static unsigned slots_of(const struct cache_layout *layout, const unsigned char *cache)
 {
-	unsigned most = 0;
-
 	for (unsigned bin = 0; bin < layout->bins && layout->slots; bin++)
-		most = count_at(layout, cache, bin) > most ? count_at(layout, cache, bin) : most;
-	return most;
+		if (!entry_at(layout, cache, bin))
+			return count_at(layout, cache, bin);
+	return 0;
 }
 
 static unsigned length_at(const struct cache_layout *layout, const unsigned char *cache, unsigned slots, unsigned bin)
@@ -302,11 +311,13 @@ static bool looks_like_cache(const struct cache_layout *layout, const unsigned c
 
 	for (unsigned bin = 0; bin < layout->bins; bin++) {
 		mw_addr entry = entry_at(layout, cache, bin);
-		unsigned length = length_at(layout, cache, slots, bin);
+		unsigned count = count_at(layout, cache, bin);
 
-		if (!length != !entry || entry % GLIBC_ALIGNMENT)
+		if (entry % GLIBC_ALIGNMENT || (layout->slots && slots && count > slots))
 			return false;
-		any = any || length;
+		if ((!layout->slots || slots) && !length_at(layout, cache, slots, bin) != !entry)
+			return false;
+		any = any || entry;
 	}
 	return any;
 }
@@ -342,54 +353,92 @@ static bool is_list(const struct list *list, mw_addr first, unsigned length)
 	return !at && i + 1 >= length;
 }
 
-static bool tell_list(const struct list *list, mw_addr first, unsigned length)
+static unsigned length_of(const struct list *list, mw_addr first)
 {
-	mw_addr at = first, next;
+	mw_addr at = first;
 	uint64_t size;
+	unsigned length = 0;
 
-	for (unsigned i = 0; at && i <= length; i++) {
-		if (!step(list, at, &next, &size))
-			break;
-		if (!list->members->each(list->members->context, at - list->head, size))
-			return false;
-		at = next;
-	}
-	return true;
+	while (at && length < UINT16_MAX && may_follow(list, at) && step(list, at, &at, &size))
+		length++;
+	return length;
 }
 
-unsigned mw_glibc_cache_chunks(struct mw_glibc_window *window, mw_addr cache, const struct mw_glibc_members *members,
-			       unsigned *good)
-{
-	unsigned char bytes[CACHE_MOST];
+/* A cache that is looked through. */
+struct cache {
+	struct list list; /* the bin's that is looked at */
 	const struct cache_layout *layout;
+	unsigned char bytes[CACHE_MOST];
+	unsigned slots;
+	uint64_t key;
+	bool good[CACHE_BINS];
+	unsigned good_count, bad_count, blocks;
+};
+
+/* The list of a bin, its first block, and how many it has. */
+static unsigned open_bin(struct cache *cache, unsigned bin, mw_addr *first)
+{
+	struct list *list = &cache->list;
+
+	list->least = list->most = GLIBC_LEAST + 16 * bin;
+	if (bin >= CACHE_SMALL) {
+		list->least = UINT64_C(1) << (bin - 54);
+		list->most = 2 * list->least - 1;
+	}
+	*first = entry_at(cache->layout, cache->bytes, bin);
+	if (!cache->slots && cache->layout->slots)
+		cache->slots = length_of(list, *first) + count_at(cache->layout, cache->bytes, bin);
+	return length_at(cache->layout, cache->bytes, cache->slots, bin);
+}
+
+static bool open_cache(struct cache *cache, mw_addr at)
+{
 	uint64_t head;
-	unsigned bad = 0, slots;
 
-	*good = 0;
-	if (!glibc_read(window->process, cache - 8, &head, sizeof(head)))
-		return 0;
-	layout = layout_of(head & ~GLIBC_FLAGS);
-	if (!layout || !glibc_read(window->process, cache, bytes, layout->size) || !looks_like_cache(layout, bytes))
-		return 0;
-	slots = slots_of(layout, bytes);
-	for (unsigned bin = 0; bin < layout->bins; bin++) {
-		struct list list = {window, members, GLIBC_LEAST + 16 * bin, GLIBC_LEAST + 16 * bin, 16};
-		unsigned length = length_at(layout, bytes, slots, bin);
-		mw_addr at = entry_at(layout, bytes, bin);
+	if (!glibc_read(cache->list.window->process, at - 8, &head, sizeof(head)))
+		return false;
+	cache->layout = layout_of(head & ~GLIBC_FLAGS);
+	if (!cache->layout || !glibc_read(cache->list.window->process, at, cache->bytes, cache->layout->size) ||
+	    !looks_like_cache(cache->layout, cache->bytes))
+		return false;
+	cache->slots = slots_of(cache->layout, cache->bytes);
+	cache->list.head = BLOCK_AT;
+	cache->list.key = cache->layout->keys ? &cache->key : NULL;
+	for (unsigned bin = 0; bin < cache->layout->bins; bin++) {
+		mw_addr first;
+		unsigned length = open_bin(cache, bin, &first);
+		uint64_t key = cache->key;
 
-		if (bin >= CACHE_SMALL) {
-			list.least = UINT64_C(1) << (bin - 54);
-			list.most = 2 * list.least - 1;
-		}
 		if (!length)
 			continue;
-		if (!is_list(&list, at, length)) {
-			bad++;
-			continue;
-		}
-		++*good;
-		if (!tell_list(&list, at, length))
-			break;
+		cache->good[bin] = is_list(&cache->list, first, length);
+		if (cache->good[bin])
+			cache->blocks += length;
+		else
+			cache->key = key;
+		++*(cache->good[bin] ? &cache->good_count : &cache->bad_count);
 	}
-	return bad;
+	/* A few blocks may have the same pointer or small number by chance. */
+	if (cache->layout->keys && cache->key != at && !(cache->key >> 48) && cache->blocks < MANY_BLOCKS)
+		return false;
+	return cache->good_count > cache->bad_count;
+}
+
+unsigned mw_glibc_cache_chunks(struct mw_glibc_window *window, mw_addr at, const struct mw_glibc_members *members)
+{
+	struct cache cache = {.list = {.window = window, .members = members}};
+
+	if (!open_cache(&cache, at))
+		return 0;
+	for (unsigned bin = 0; bin < cache.layout->bins; bin++) {
+		mw_addr block, next;
+		unsigned length = open_bin(&cache, bin, &block);
+		uint64_t size;
+
+		for (unsigned i = 0; cache.good[bin] && block && i <= length; i++, block = next)
+			if (!step(&cache.list, block, &next, &size) ||
+			    !members->each(members->context, block - BLOCK_AT, size))
+				break;
+	}
+	return cache.bad_count;
 }

@@ -116,10 +116,8 @@ struct mw_error *mw_glibc_caches_see(struct mw_glibc_caches *caches, struct mw_g
 				     const struct mw_glibc_chunk *chunk) MW_MUST_CHECK;
 /*
  * All that the cache whose block is at `cache` holds. A list that is not as long as the cache says, give or take the
- * one that its thread may be about to put there or to take, is left out. How many lists were left out, and in *good how
- * many were not.
+ * one that its thread may be about to put there or to take, is left out. Returns how many lists were.
  */
-unsigned mw_glibc_cache_chunks(struct mw_glibc_window *window, mw_addr cache, const struct mw_glibc_members *members,
-			       unsigned *good);
+unsigned mw_glibc_cache_chunks(struct mw_glibc_window *window, mw_addr cache, const struct mw_glibc_members *members);
 
 #endif

@@ -231,7 +231,6 @@ struct mw_error *mw_glibc_arenas_walk(const struct mw_glibc_process *process, ui
 		.arenas = arenas,
 	};
 	const struct mw_glibc_members cached = {&walk, may_hold, move_cached};
-	unsigned good;
 
 	if (!bytes)
 		return mw_error_nomem();
@@ -241,7 +240,7 @@ struct mw_error *mw_glibc_arenas_walk(const struct mw_glibc_process *process, ui
 		walk_arena(&walk, &arenas->arenas[i]);
 	mw_glibc_window_forget(&walk.window);
 	for (size_t i = 0; i < walk.caches.count && !walk.window.late; i++)
-		(void)mw_glibc_cache_chunks(&walk.window, walk.caches.items[i], &cached, &good);
+		(void)mw_glibc_cache_chunks(&walk.window, walk.caches.items[i], &cached);
 	sum_up(arenas);
 	if (walk.window.late)
 		arenas->total = GLIBC_UNKNOWN;

@@ -41,6 +41,7 @@ struct mw_glibc_walk {
 	size_t top_count, top_capacity;
 	mw_addr main_end;     /* of the main arena's top; 0: it does not end in one */
 	uint32_t main;        /* number of the main arena */
+	bool locked;          /* an arena is: a thread works on it, or waits for it */
 	const char *refused;  /* why it can't be walked; NULL */
 	struct mw_error *err; /* the first that came up where none can be returned */
 };

@@ -474,7 +474,7 @@ static struct mw_error *walk_threads(struct mw_glibc_walk *walk)
 	return NULL;
 }
 
-/* --- chunks that look in use and are not -------------------------------------------------------------------------------- */
+/* --- chunks that look in use and are not (with 2.43, caches have blocks with mappings of their own, too) -------------------------------------------------------------------------------- */
 
 static bool may_hold(void *context, mw_addr addr)
 {
@@ -514,12 +514,9 @@ static struct mw_error *free_caches(struct mw_glibc_walk *walk)
 {
 	const struct mw_glibc_members members = {walk, may_hold, free_cached};
 
-	MW_EACH(cache, walk->caches.items, walk->caches.count) {
-		unsigned good, bad = mw_glibc_cache_chunks(&walk->window, *cache, &members, &good);
-
-		if (bad && good)
+	MW_EACH(cache, walk->caches.items, walk->caches.count)
+		if (mw_glibc_cache_chunks(&walk->window, *cache, &members))
 			MW_TRY(mw_glibc_skip(walk, *cache, *cache + 1, "a list of a thread's cache makes no sense"));
-	}
 	return NULL;
 }
 
@@ -538,16 +535,20 @@ static bool is_locked(const struct mw_glibc_walk *walk)
 }
 
 /* May the thread be inside malloc or free? One that waits in a system call is not, but for a lock. */
-static bool may_be_inside(const struct mw_glibc_walk *walk, const struct mw_image_thread *thread, bool locked)
+static bool may_be_inside(const struct mw_glibc_walk *walk, const struct mw_image_thread *thread)
 {
 	static const unsigned char syscall[] = {0x0f, 0x05};
 	const struct mw_image_mapping *code = mw_image_mapping_of(walk->image, thread->pc);
-	const struct mw_image_mapping *data = mw_image_mapping_of(walk->image, walk->arenas.main.state);
+	size_t count;
+	const struct mw_heap_allocator *allocators = mw_blocks_allocators(walk->blocks, &count);
+	bool inside = false;
 	unsigned char before[2];
 
-	if (!code || !data || code->inode != data->inode)
+	MW_EACH(allocator, allocators, count)
+		inside = inside || (code && allocator->walked && strcmp(allocator->module, code->path) == 0);
+	if (!inside)
 		return false;
-	return locked || !mw_image_read(walk->image, thread->pc - 2, before, sizeof(before)) ||
+	return walk->locked || !mw_image_read(walk->image, thread->pc - 2, before, sizeof(before)) ||
 	       memcmp(before, syscall, sizeof(before)) != 0;
 }
 
@@ -588,13 +589,11 @@ static struct mw_error *take_from_hand(struct mw_glibc_walk *walk, uint64_t word
 
 static struct mw_error *take_from_hands(struct mw_glibc_walk *walk)
 {
-	bool locked = is_locked(walk);
-
 	MW_EACH(thread, walk->image->threads, walk->image->thread_count) {
 		uint64_t words[HAND_BYTES / 8];
 		size_t count;
 
-		if (!may_be_inside(walk, thread, locked))
+		if (!may_be_inside(walk, thread))
 			continue;
 		for (size_t i = 0; i < thread->register_count && i < MW_IMAGE_REGISTERS; i++)
 			MW_TRY(take_from_hand(walk, thread->registers[i]));
@@ -621,8 +620,8 @@ static struct mw_error *walk_copy(struct mw_glibc_walk *walk, const struct mw_mo
 	MW_EACH(arena, walk->arenas.arenas, walk->arenas.arena_count)
 		MW_TRY(free_fast_bins(walk, arena));
 	mw_blocks_allocator_mutable(walk->blocks, walk->allocator)->trimmable = mw_glibc_trimmable(walk);
-	MW_TRY(free_caches(walk));
-	return take_from_hands(walk);
+	walk->locked = walk->locked || is_locked(walk);
+	return NULL;
 }
 
 static mw_addr next_arena(const struct mw_glibc_walk *walk, mw_addr bins)
@@ -706,10 +705,6 @@ static void walk_deinit(struct mw_glibc_walk *walk)
 	free(walk->caches.items);
 	free(walk->tops);
 	mw_error_destroy(walk->err);
-	walk->caches = (struct mw_glibc_caches){0};
-	walk->tops = NULL;
-	walk->top_count = walk->top_capacity = 0;
-	walk->err = NULL;
 }
 
 static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw_modules *modules,
@@ -739,8 +734,8 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 	if (!several)
 		MW_TRY(walk_data(&walk, modules, false, &copies));
 	for (size_t i = 0; i < spans.data_count && several; i++) {
-		walk_deinit(&walk);
-		walk.parameters.known = false;
+		mw_glibc_arenas_deinit(&walk.arenas);
+		walk.main_end = 0;
 		walk.process.data = &spans.data[i];
 		walk.process.data_count = 1;
 		MW_TRY(mw_glibc_arenas_find(&walk.process, &walk.arenas));
@@ -749,7 +744,9 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 	if (copies.allocator == MW_BLOCK_NONE)
 		return NULL;
 	walk.allocator = copies.allocator;
-	return mw_glibc_add_mapped(&walk, copies.mapped);
+	MW_TRY(mw_glibc_add_mapped(&walk, copies.mapped));
+	MW_TRY(free_caches(&walk));
+	return take_from_hands(&walk);
 }
 
 const struct mw_walker mw_walker_glibc = {"glibc", walk_glibc};

@@ -141,6 +141,7 @@ static void loop(void)
 
 			chunk[1] = (32 + 16 * bin) | 1;
 			chunk[2] = (uintptr_t)&chunk[2];
+			chunk[3] = UINT64_C(0x5a5a5a5a5a5a5a5a);
 			counts[bin] = UINT16_MAX;
 			lists[bin] = (uintptr_t)&chunk[2];
 		}

@@ -16,7 +16,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define NO_CACHE "glibc.malloc.tcache_count=0"
+#define NO_CACHE    "glibc.malloc.tcache_count=0"
+#define LARGE_CACHE "glibc.malloc.tcache_max=4000000:glibc.malloc.tcache_count=200" /* from 2.42 on */
 
 struct child {
 	pid_t pid;
@@ -133,6 +134,7 @@ static struct sums sum_up(const struct child *child)
 			sums.blocks += segment.live;
 			if (strcmp(arenas[span->arena].name, "mmapped") == 0) {
 				sums.mapped++;
+				sums.free += segment.live ? 0 : chunk;
 				sums.mapped_bytes += segment.size;
 			} else if (segment.live) {
 				sums.live += chunk;
@@ -183,7 +185,11 @@ static void check(const struct child *child, bool cached)
 	/* glibc's own: of each thread its cache and its table of TLS blocks. */
 	assert_in_range(sums.blocks, blocks, blocks + 4 + 3 * child->truth->threads);
 	assert_int_equal(sums.mapped, child->truth->hblks);
-	assert_int_equal(sums.mapped_bytes, child->truth->hblkhd);
+	/* 2.43 counts 16 bytes too many each time that it moves one. */
+	if (strverscmp(child->truth->version, "2.43") < 0)
+		assert_int_equal(sums.mapped_bytes, child->truth->hblkhd);
+	else
+		assert_true(child->truth->hblkhd - sums.mapped_bytes <= 16 * UINT64_C(255));
 	if (!cached)
 		assert_int_equal(sums.free, child->truth->fordblks);
 	else
@@ -193,13 +199,13 @@ static void check(const struct child *child, bool cached)
 	assert_int_equal(sums.top, child->truth->keepcost);
 }
 
-static void check_child(const char *arguments, bool cached)
+static void check_child(const char *arguments, const char *tunables)
 {
 	struct child child;
 
-	start(&child, arguments, cached ? "" : NO_CACHE);
+	start(&child, arguments, tunables);
 	look(&child);
-	check(&child, cached);
+	check(&child, strcmp(tunables, NO_CACHE) != 0);
 	look_away(&child);
 	end(&child);
 }
@@ -207,24 +213,25 @@ static void check_child(const char *arguments, bool cached)
 static void finds_all_blocks(void **state)
 {
 	(void)state;
-	check_child("0 20000 1", false);
-	check_child("0 20000 2", true);
-	check_child("4 30000 3", false);
-	check_child("8 30000 4", true);
+	check_child("0 20000 1", NO_CACHE);
+	check_child("0 20000 2", "");
+	check_child("4 30000 3", NO_CACHE);
+	check_child("8 30000 4", "");
+	check_child("4 30000 4", LARGE_CACHE);
 }
 
 static void steps_over_others(void **state)
 {
 	(void)state;
-	check_child("2 20000 5 break small", false);
-	check_child("2 20000 6 break", true);
+	check_child("2 20000 5 break small", NO_CACHE);
+	check_child("2 20000 6 break", "");
 }
 
 static void walks_mappings(void **state)
 {
 	(void)state;
-	check_child("2 20000 7 blocked", false);
-	check_child("2 20000 8 blocks", true);
+	check_child("2 20000 7 blocked", NO_CACHE);
+	check_child("2 20000 8 blocks", "");
 }
 
 /* What is resident of memory that is no file's. */
