@@ -518,6 +518,20 @@ bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr)
 	return entry && *entry;
 }
 
+void mw_blocks_prefetch(const struct mw_blocks *blocks, mw_addr addr)
+{
+	const uint32_t *entry = page_entry(blocks, addr);
+	const struct mw_span *span = entry && *entry ? &blocks->spans[*entry - 1] : NULL;
+	uint64_t grain;
+
+	if (!span || !in_span(span, addr) || span->segment)
+		return;
+	grain = (addr - span->start) / GRAIN;
+	__builtin_prefetch(&span->begins[grain / 64]);
+	__builtin_prefetch(&span->live[grain / 64]);
+	__builtin_prefetch(&span->ranks[grain / RANK_BITS]);
+}
+
 bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out)
 {
 	size_t low = 0, high = blocks->span_count;
