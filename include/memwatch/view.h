@@ -10,6 +10,7 @@
 #define MEMWATCH_VIEW_H
 
 #include <memwatch/engine.h>
+#include <memwatch/heap.h>
 #include <memwatch/types.h>
 
 /* What a stack ends at, where that is not the start of a thread. */
@@ -83,6 +84,23 @@ struct mw_report_growth {
 	struct mw_amount settled;      /* impacting blocks older than that */
 };
 
+/* What a look at the heap at the window's end has found of impacting blocks (memwatch/heap.h). */
+struct mw_report_leaks {
+	struct mw_amount amounts[MW_REACH_COUNT];
+	const char **holder; /* how the first of those that are held is held, root first */
+	size_t holder_count;
+};
+
+/* Definitely and indirectly lost. */
+static inline struct mw_amount mw_report_lost(const struct mw_report_leaks *leaks)
+{
+	struct mw_amount lost = leaks ? leaks->amounts[MW_REACH_DEFINITE] : (struct mw_amount){0};
+
+	if (leaks)
+		mw_amount_add(&lost, leaks->amounts[MW_REACH_INDIRECT]);
+	return lost;
+}
+
 struct mw_report_stack {
 	char id[17];
 	enum mw_kind kind;
@@ -105,7 +123,8 @@ struct mw_report_stack {
 	size_t thread_count;
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
 	struct mw_report_growth growth;
-	uint32_t group;    /* src/view's business */
+	const struct mw_report_leaks *leaks; /* NULL: not looked for, or has no blocks that it could be known of */
+	uint32_t group;                      /* src/view's business */
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 
@@ -119,6 +138,7 @@ struct mw_report_suspect {
 	uint64_t freed;          /* blocks of the same stacks that were */
 	double bytes_per_hour;   /* at the rate of the window; 0 where it does not grow */
 	double seconds_to_limit; /* until at that rate target.limit is reached; below 0: it never is, or not known */
+	struct mw_amount lost;   /* of them, that nothing leads to, or only lost ones (mw_report_leaks) */
 	size_t *stacks;          /* in mw_report.stacks, most bytes first */
 	size_t stack_count;
 	const char *sentence;           /* what the verdict means, and what is open */
@@ -275,7 +295,8 @@ struct mw_report {
 	} lost;
 	struct mw_report_sampling sampling;
 	struct mw_report_totals totals[MW_KIND_COUNT];
-	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */
+	const struct mw_report_leaks *leaks; /* of all stacks, without a holder; NULL: not looked for */
+	bool tracked[MW_KIND_COUNT];         /* false: this kind was not recorded */
 	struct mw_report_sample *memory;
 	size_t memory_count;
 	struct mw_report_mark *marks; /* inside the interval */

@@ -308,6 +308,60 @@ const struct mw_cli_command mw_cli_command_record = {
 	.check = check_record,
 };
 
+/* --- heap ------------------------------------------------------------------------------------------------------------ */
+
+static struct mw_error *check_heap(const struct mw_cli_command *command, struct mw_cli_options *options)
+{
+	MW_TRY(check_one(command, options));
+	return mw_outputs_check(&options->session);
+}
+
+static const struct mw_cli_option heap_options[] = {
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID", "the process\n", "The process to look at.", NULL, PIDS, session.pids),
+	MW_CLI_OPTION(
+		"by", 0, WORDS, "LIST", "group blocks by class, size, arena (class,size)\n",
+		"What blocks are grouped by, beside whether they are lost: any of class, size and arena. By default "
+		"class and size.",
+		"class size arena", HEAP_BY, heap.by),
+	MW_CLI_OPTION("no-fork", 0, NOTHING, NULL, "read the process as it runs, not a forked copy\n",
+		      "Do not have the process fork a copy of itself to be read; read it while it runs.", NULL, FLAG,
+		      heap.no_fork),
+	MW_CLI_OPTION(
+		"tag-bits", 0, NOTHING, "MASK", "bits of pointers that the program uses itself\n",
+		"Bits of a pointer in which the program keeps something else, as hexadecimal digits: a word counts as "
+		"a pointer also without them. The lowest three are always tried.",
+		NULL, BITS, heap.tag_bits),
+	MW_CLI_TOP("how many groups the text shows (10)\n"),
+	MW_CLI_ALL("everything in the text\n"),
+	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),
+	MW_CLI_FORCE(NULL),
+	MW_CLI_QUIET,
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	{.name = NULL},
+};
+
+const struct mw_cli_command mw_cli_command_heap = {
+	.name = "heap",
+	.summary = "look at the whole heap of a process: what is there, what is lost",
+	.synopsis = "memwatch heap -p PID [OPTION...]\n",
+	.help = "Look once at the whole heap of a running process, without a window: which of its\n"
+		"blocks are lost, who holds the others, and what its memory is used for.\n\n",
+	.about = "Looks once at the whole heap of a running process: at all blocks of its allocators, also those from "
+		 "before memwatch came. Blocks are followed from the roots (registers, stacks, global and thread-local "
+		 "variables, memory that no allocator owns), and called as memcheck calls them: definitely lost where "
+		 "nothing leads to a block, indirectly lost where only lost blocks do, possibly lost where only "
+		 "pointers "
+		 "into the middle of a block do, else still reachable. What can't be read or understood counts as a "
+		 "root: a block is called lost only where that is certain.\n"
+		 "The process is paused for as long as it takes to fork a copy of it, which is read and then ended; "
+		 "nothing is left. Where it may not be forked it is read while it runs.",
+	.options = heap_options,
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operand = refuse_operand,
+	.check = check_heap,
+};
+
 /* --- doctor ---------------------------------------------------------------------------------------------------------- */
 
 static const struct mw_cli_option doctor_options[] = {

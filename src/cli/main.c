@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
 #include "cli/diff.h"
+#include "cli/heap.h"
 #include "cli/options.h"
 #include "doctor/doctor.h"
 #include "session/outputs.h"
@@ -244,6 +245,7 @@ static const struct verb {
 } verbs[] = {
 	{&mw_cli_command_record, mw_process_setup_prepare, record},
 	{&mw_cli_command_diff, mw_process_setup_ignore_write_signals, mw_cli_diff},
+	{&mw_cli_command_heap, mw_process_setup_prepare, mw_cli_heap},
 	{&mw_cli_command_doctor, mw_process_setup_ignore_write_signals, doctor},
 	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, report},
 	{&mw_cli_command_top, mw_process_setup_prepare, top},

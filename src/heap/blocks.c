@@ -257,6 +257,30 @@ bool mw_span_cut(struct mw_blocks *blocks, uint32_t number, mw_addr at)
 	return true;
 }
 
+void mw_blocks_end_span(struct mw_blocks *blocks, uint32_t number, mw_addr end)
+{
+	struct mw_span *span = number < blocks->span_count ? &blocks->spans[number] : NULL;
+
+	if (!span || !span->begins || end >= span->end || (end > span->start && (end - span->start) % GRAIN))
+		return;
+	end = end > span->start ? end : span->start;
+	for (mw_addr at = (end + (1u << PAGE_SHIFT) - 1) >> PAGE_SHIFT << PAGE_SHIFT; at < span->end;
+	     at += 1u << PAGE_SHIFT) {
+		uint32_t *entry = page_entry(blocks, at);
+
+		if (entry && *entry == number + 1)
+			*entry = 0;
+	}
+	span->end = end;
+	for (uint64_t grain = grains_of(span); grain < words_for(grains_of(span)) * 64; grain++)
+		set_bit(span->begins, grain, false);
+	if (end == span->start && number + 1 == blocks->span_count) {
+		free(span->live);
+		free(span->begins);
+		blocks->span_count--;
+	}
+}
+
 static bool set_live(const struct mw_span *span, mw_addr at, bool live)
 {
 	uint64_t offset = at - span->start;

@@ -151,6 +151,7 @@ PUT_FACT(sample, MW_STORE_SAMPLES)
 PUT_FACT(mark, MW_STORE_MARKS)
 PUT_FACT(symbol, MW_STORE_SYMBOLS)
 PUT_FACT(end, MW_STORE_ENDS)
+PUT_FACT(leaks, MW_STORE_LEAKS)
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {
