@@ -15,16 +15,15 @@
  */
 bool mw_pointer_holds(struct mw_scan_worker *worker, const struct mw_image *image, const struct mw_pointer *pointer);
 
-/* The live block that a word, less its tag bits, points into; fills in pointer->word, block and is_start. */
+/* The live block that a word, less its tag bits, points into; fills in pointer->word, is_start, and of the block all, or
+ * where it points to its start its number alone. */
 static inline bool mw_pointer_find(const struct mw_blocks *blocks, mw_addr word, struct mw_pointer *pointer)
 {
 	mw_addr untagged = word & ~UINT64_C(7);
 
-	if (!mw_blocks_find(blocks, untagged, &pointer->block))
-		return false;
 	pointer->word = word;
-	pointer->is_start = pointer->block.start == untagged;
-	return true;
+	pointer->is_start = mw_blocks_find_start(blocks, untagged, &pointer->block.number);
+	return pointer->is_start || mw_blocks_find(blocks, untagged, &pointer->block);
 }
 
 #endif

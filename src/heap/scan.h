@@ -54,7 +54,7 @@ struct mw_pointer {
 	mw_addr at;
 	uint32_t source;
 	bool is_start; /* it points to the block's start, in whose address the three lowest bits are a program's */
-	struct mw_block block;
+	struct mw_block block; /* of one whose start it points to the number alone */
 };
 
 /* `worker` is for mw_scan_peek() and mw_scan_found(). */
