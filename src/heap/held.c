@@ -55,9 +55,9 @@ static void describe_root(const struct mw_reached *reached, uint32_t number, mw_
 static mw_addr pointer_in(const struct mw_reached *reached, uint32_t holder, uint32_t number)
 {
 	uint64_t words[512];
-	struct mw_block from, to;
+	struct mw_pointer pointer;
+	struct mw_block from;
 	mw_addr into = 0, end, at;
-	bool is_start;
 
 	if (!mw_blocks_get(reached->blocks, holder, &from))
 		return 0;
@@ -67,10 +67,10 @@ static mw_addr pointer_in(const struct mw_reached *reached, uint32_t holder, uin
 		size_t got = mw_image_read_some(reached->image, at, words, size) / sizeof(*words);
 
 		for (size_t i = 0; i < got; i++) {
-			if (!mw_pointer_find(reached->blocks, words[i] & ~reached->tag_bits, &to, &is_start) ||
-			    to.number != number)
+			if (!mw_pointer_find(reached->blocks, words[i] & ~reached->tag_bits, &pointer) ||
+			    pointer.block.number != number)
 				continue;
-			if (is_start)
+			if (pointer.is_start)
 				return at + i * sizeof(*words);
 			if (into == 0)
 				into = at + i * sizeof(*words);
@@ -115,21 +115,17 @@ struct graph {
 	_Atomic bool out_of_memory;
 };
 
-static void visit_link(void *context, struct mw_scan_worker *worker, mw_addr word, mw_addr at, uint32_t source)
+static void visit_link(void *context, struct mw_scan_worker *worker, const struct mw_pointer *pointer)
 {
 	struct graph *graph = context;
 	struct links *links = &graph->links[mw_scan_worker_number(worker)];
-	struct mw_block block;
-	bool is_start;
+	struct link link = {pointer->source, pointer->block.number};
+	const struct link *last = links->count ? &links->items[links->count - 1] : NULL;
 
-	(void)at;
-	if (!mw_pointer_find(graph->reached->blocks, word, &block, &is_start) || block.number == source)
-		return;
-	if (links->count && links->items[links->count - 1].from == source &&
-	    links->items[links->count - 1].to == block.number)
+	if (link.from == link.to || (last && last->from == link.from && last->to == link.to))
 		return;
 	if (MW_VECTOR_ROOM(links->items, links->count, links->capacity))
-		links->items[links->count++] = (struct link){source, block.number};
+		links->items[links->count++] = link;
 	else
 		graph->out_of_memory = true;
 }
@@ -148,7 +144,7 @@ static struct mw_error *find_links(struct graph *graph, struct mw_scan *scan)
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);)
 			if (segment.live)
 				mw_frontier_add(&all, segment.number);
-	mw_scan_set_visit(scan, visit_link, graph, NULL);
+	mw_scan_set_visit(scan, visit_link, graph, NULL, NULL);
 	mw_scan_frontier(scan, &all);
 	mw_frontier_deinit(&all);
 	return graph->out_of_memory ? mw_error_nomem() : NULL;

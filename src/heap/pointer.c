@@ -62,11 +62,12 @@ static bool is_base(struct mw_scan_worker *worker, const struct mw_image *image,
 	       to_whole == 0 && vtable_offset(worker, image, base, &to_whole) && to_whole == -offset;
 }
 
-bool mw_pointer_holds(struct mw_scan_worker *worker, const struct mw_image *image, const struct mw_block *block,
-		      mw_addr pointer)
+bool mw_pointer_holds(struct mw_scan_worker *worker, const struct mw_image *image, const struct mw_pointer *pointer)
 {
-	uint64_t offset = pointer - block->start;
+	const struct mw_block *block = &pointer->block;
+	uint64_t offset = pointer->word - block->start;
 
-	return offset < block->size && (is_array(worker, block, offset) || is_string(worker, block, offset) ||
-					is_base(worker, image, block, offset));
+	return pointer->is_start ||
+	       (offset < block->size && (is_array(worker, block, offset) || is_string(worker, block, offset) ||
+					 is_base(worker, image, block, offset)));
 }

@@ -76,33 +76,30 @@ static void keep_candidate(struct search *search, uint32_t number, uint32_t hold
 	pthread_mutex_unlock(&search->lock);
 }
 
-static void visit(void *context, struct mw_scan_worker *worker, mw_addr word, mw_addr at, uint32_t source)
+static void visit(void *context, struct mw_scan_worker *worker, const struct mw_pointer *pointer)
 {
 	struct search *search = context;
 	struct mw_reached *reached = search->reached;
-	struct mw_block block;
-	uint32_t holder;
-	bool holds;
+	uint32_t number = pointer->block.number, holder = search->from_roots ? number : pointer->source;
 
-	if (!mw_pointer_find(reached->blocks, word, &block, &holds) || mw_bits_test(reached->reachable, block.number))
+	if (mw_bits_test(reached->reachable, number))
 		return;
-	holder = search->from_roots ? block.number : source;
-	if (search->strongly && (holds || search->exact || mw_pointer_holds(worker, reached->image, &block, word))) {
-		if (!mw_bits_set(reached->reachable, block.number))
+	if (search->strongly && (search->exact || mw_pointer_holds(worker, reached->image, pointer))) {
+		if (!mw_bits_set(reached->reachable, number))
 			return;
-		atomic_store_explicit(&reached->holders[block.number], holder, memory_order_relaxed);
-		mw_scan_found(worker, block.number);
+		reached->holders[number] = holder;
+		mw_scan_found(worker, number);
 		if (search->from_roots)
-			keep_root(search, block.number, at, false);
-	} else if (block.number != source && mw_bits_set(reached->possible, block.number)) {
+			keep_root(search, number, pointer->at, false);
+	} else if (mw_bits_set(reached->possible, number)) {
 		if (search->strongly) {
-			keep_candidate(search, block.number, holder);
+			keep_candidate(search, number, holder);
 		} else {
-			reached->holders[block.number] = holder;
-			mw_scan_found(worker, block.number);
+			reached->holders[number] = holder;
+			mw_scan_found(worker, number);
 		}
 		if (search->from_roots)
-			keep_root(search, block.number, at, true);
+			keep_root(search, number, pointer->at, true);
 	}
 }
 
@@ -117,7 +114,7 @@ static void step(struct search *search)
 	struct mw_frontier *frontier = now(search);
 
 	search->now ^= 1;
-	mw_scan_set_visit(search->scan, visit, search, now(search));
+	mw_scan_set_visit(search->scan, visit, search, search->reached->reachable, now(search));
 	mw_scan_frontier(search->scan, frontier);
 }
 
@@ -174,7 +171,7 @@ static struct mw_error *scan_roots(struct search *search)
 		return mw_error_nomem();
 	for (size_t i = 0; i < roots->count; i++)
 		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE};
-	mw_scan_set_visit(search->scan, visit, search, now(search));
+	mw_scan_set_visit(search->scan, visit, search, search->reached->reachable, now(search));
 	search->from_roots = true;
 	visit_threads(search);
 	mw_scan_ranges(search->scan, ranges, roots->count);
@@ -268,23 +265,21 @@ static bool is_held(const struct mw_reached *reached, uint32_t number)
 	return mw_bits_test(reached->reachable, number) || mw_bits_test(reached->possible, number);
 }
 
-static void visit_lost(void *context, struct mw_scan_worker *worker, mw_addr word, mw_addr at, uint32_t source)
+static void visit_lost(void *context, struct mw_scan_worker *worker, const struct mw_pointer *pointer)
 {
 	struct losses *losses = context;
 	struct mw_reached *reached = losses->reached;
-	struct mw_block block;
-	bool is_start;
+	uint32_t number = pointer->block.number;
 
-	(void)worker, (void)at;
-	if (!mw_pointer_find(reached->blocks, word, &block, &is_start) || is_held(reached, block.number) ||
-	    !mw_bits_set(losses->come_to, block.number))
+	(void)worker;
+	if (is_held(reached, number) || !mw_bits_set(losses->come_to, number))
 		return;
 	if (losses->set_holders) {
-		mw_bits_set(reached->indirect, block.number);
-		reached->holders[block.number] = source;
+		mw_bits_set(reached->indirect, number);
+		reached->holders[number] = pointer->source;
 	}
 	if (MW_VECTOR_ROOM(losses->queue, losses->queue_count, losses->queue_capacity))
-		losses->queue[losses->queue_count++] = block.number;
+		losses->queue[losses->queue_count++] = number;
 	else
 		losses->out_of_memory = true;
 }
@@ -313,7 +308,7 @@ static struct mw_error *find_heads(struct losses *losses)
 	const struct mw_span *span_of = mw_blocks_spans(reached->blocks, &spans);
 	struct mw_segment segment;
 
-	mw_scan_set_visit(losses->scan, visit_lost, losses, NULL);
+	mw_scan_set_visit(losses->scan, visit_lost, losses, reached->reachable, NULL);
 	MW_EACH(span, span_of, spans) {
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
 			if (!segment.live || is_held(reached, segment.number) || !search_from(losses, segment.number))

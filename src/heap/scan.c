@@ -3,6 +3,7 @@
 
 #include "base/thread.h"
 #include "base/vector.h"
+#include "heap/pointer.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -16,6 +17,12 @@
 #define FOUND  256U
 #define SHARED GROUP /* a frontier of fewer is scanned by one thread: to start others would take longer */
 #define PAGES  64U
+#define BATCH  64U /* pointers whose blocks are fetched at the same time */
+
+struct word {
+	mw_addr word, at;
+	uint32_t source;
+};
 
 /* A page that was read for the words in it. */
 struct page {
@@ -30,6 +37,9 @@ struct mw_scan_worker {
 	pthread_t thread;
 	mw_addr start, end; /* what is in the window */
 	uint64_t window[WINDOW / sizeof(uint64_t)];
+	uint64_t scanned; /* not yet told */
+	struct word batch[BATCH];
+	size_t batch_count;
 	uint32_t found[FOUND];
 	size_t found_count;
 	struct page pages[PAGES];
@@ -43,6 +53,7 @@ struct mw_scan {
 	mw_addr lowest, extent; /* all spans lie in [lowest, lowest + extent) */
 	mw_scan_visit *visit;
 	void *context;
+	const _Atomic uint64_t *bits;
 	_Atomic uint64_t scanned, unread;
 	uint64_t expected;
 	double told; /* to options->progress */
@@ -184,33 +195,69 @@ static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
 	}
 }
 
-bool mw_scan_peek(struct mw_scan_worker *worker, mw_addr addr, uint64_t *out)
+/* The page that begins at an address. What could not be read of it has no bytes, and is zero. */
+static const struct page *page_at(struct mw_scan_worker *worker, mw_addr start)
 {
 	const struct mw_image *image = worker->scan->image;
-	mw_addr start = addr - addr % PAGE, from, to;
 	struct page *page = &worker->pages[start / PAGE % PAGES];
+	mw_addr from, to;
 
-	if (page->addr != start || start == 0) {
-		page->addr = start;
-		page->bytes = 0;
-		if (mw_image_next_present(image, start, start + PAGE, &from, &to) && from == start)
-			page->bytes = mw_image_read_some(image, start, page->words, PAGE);
-	}
-	if (addr - start + sizeof(*out) > page->bytes)
+	if (page->addr == start && start != 0)
+		return page;
+	page->addr = start;
+	page->bytes = 0;
+	if (mw_image_next_present(image, start, start + PAGE, &from, &to) && from == start)
+		page->bytes = mw_image_read_some(image, start, page->words, PAGE);
+	return page;
+}
+
+bool mw_scan_peek(struct mw_scan_worker *worker, mw_addr addr, uint64_t *out)
+{
+	const struct page *page = page_at(worker, addr - addr % PAGE);
+
+	if (addr % PAGE + sizeof(*out) > page->bytes)
 		return false;
-	*out = page->words[(addr - start) / sizeof(*out)];
+	*out = page->words[addr % PAGE / sizeof(*out)];
 	return true;
 }
 
 /* --- scanning ------------------------------------------------------------------------------------------------------- */
+
+/* Each step waits for memory: one for all of the batch. */
+static void visit_batch(struct mw_scan_worker *worker)
+{
+	struct mw_scan *scan = worker->scan;
+	struct mw_pointer pointers[BATCH];
+	size_t count = 0;
+
+	for (size_t i = 0; i < worker->batch_count; i++) {
+		const struct word *word = &worker->batch[i];
+		struct mw_pointer *pointer = &pointers[count];
+
+		if (!mw_pointer_find(scan->blocks, word->word, pointer))
+			continue;
+		pointer->at = word->at;
+		pointer->source = word->source;
+		if (scan->bits)
+			__builtin_prefetch((const void *)&scan->bits[pointer->block.number / 64]);
+		count++;
+	}
+	worker->batch_count = 0;
+	for (size_t i = 0; i < count; i++)
+		scan->visit(scan->context, worker, &pointers[i]);
+}
 
 static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
 {
 	struct mw_scan *scan = worker->scan;
 
 	word &= scan->mask;
-	if (word - scan->lowest < scan->extent && mw_blocks_may_hold(scan->blocks, word))
-		scan->visit(scan->context, worker, word, at, source);
+	if (word - scan->lowest >= scan->extent || !mw_blocks_may_hold(scan->blocks, word))
+		return;
+	mw_blocks_prefetch(scan->blocks, word);
+	worker->batch[worker->batch_count++] = (struct word){word, at, source};
+	if (worker->batch_count == BATCH)
+		visit_batch(worker);
 }
 
 static void tell(struct mw_scan *scan, uint64_t scanned)
@@ -223,18 +270,27 @@ static void tell(struct mw_scan *scan, uint64_t scanned)
 	scan->options->progress(scan->options->context, scan->told);
 }
 
-/* [from, to) is in the window, which begins at a multiple of 8. */
-static void scan_window(struct mw_scan_worker *worker, mw_addr from, mw_addr to, uint32_t source)
+/* `words` begin at `start`, a multiple of 8. */
+static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_addr start, mw_addr from, mw_addr to,
+		       uint32_t source)
 {
 	mw_addr at = (from + 7) & ~UINT64_C(7);
-	const uint64_t *word = worker->window + (at - worker->start) / sizeof(*word);
 	uint64_t scanned;
 
-	for (; at < to && to - at >= sizeof(*word); at += sizeof(*word))
-		look_at(worker, *word++, at, source);
-	scanned = atomic_fetch_add_explicit(&worker->scan->scanned, to - from, memory_order_relaxed);
+	for (words += (at - start) / sizeof(*words); at < to && to - at >= sizeof(*words); at += sizeof(*words))
+		look_at(worker, *words++, at, source);
+	worker->scanned += to - from;
+	if (worker->scanned < WINDOW)
+		return;
+	scanned = atomic_fetch_add_explicit(&worker->scan->scanned, worker->scanned, memory_order_relaxed);
+	worker->scanned = 0;
 	if (worker->number == 0)
 		tell(worker->scan, scanned);
+}
+
+static void scan_window(struct mw_scan_worker *worker, mw_addr from, mw_addr to, uint32_t source)
+{
+	scan_words(worker, worker->window, worker->start, from, to, source);
 }
 
 /* Of a window that begins with the word that `from` is in. */
@@ -278,6 +334,7 @@ static void scan_ranges(struct mw_scan_worker *worker)
 		fill(worker, window.start & ~UINT64_C(7), window.end);
 		scan_window(worker, window.start, window.end, window.source);
 	}
+	visit_batch(worker);
 	hand_in(worker);
 }
 
@@ -309,27 +366,39 @@ static void put_off(struct mw_scan_worker *worker, const struct mw_block *block)
 		scan_large(worker, block);
 }
 
-/* A window that begins with the first block, and goes as far as there is one near to the last. At least the block's
- * pages: what is next to it may well be wanted next. */
+static bool is_near(const struct mw_block *block, const struct mw_block *next)
+{
+	return next->start - block->start - block->size <= GAP;
+}
+
+/* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. */
+static bool scan_in_pages(struct mw_scan_worker *worker, const struct mw_block *block)
+{
+	mw_addr end = block->start + block->size, at, next;
+
+	for (at = block->start & ~(PAGE - 1); at < end; at += PAGE)
+		if (page_at(worker, at)->bytes < PAGE)
+			return false;
+	for (at = block->start; at < end; at = next) {
+		const struct page *page = page_at(worker, at & ~(PAGE - 1));
+
+		next = page->addr + PAGE < end ? page->addr + PAGE : end;
+		scan_words(worker, page->words, page->addr, at, next, block->number);
+	}
+	return true;
+}
+
+/* A window from the first block as far as there is one near to the last. */
 static void fill_for(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
 {
-	size_t spans;
-	const struct mw_span *span = &mw_blocks_spans(worker->scan->blocks, &spans)[blocks->span];
-	mw_addr start = blocks->start & ~(PAGE - 1), end = blocks->start + blocks->size, rounded;
+	mw_addr start = blocks->start, end = start + blocks->size;
 
-	for (size_t i = 1; i < count; i++) {
-		if (blocks[i].start - end > GAP || blocks[i].start + blocks[i].size - start > WINDOW)
+	for (size_t i = 1; i < count && is_near(&blocks[i - 1], &blocks[i]); i++) {
+		if (blocks[i].start + blocks[i].size - start > WINDOW)
 			break;
 		end = blocks[i].start + blocks[i].size;
 	}
-	if (start < span->start)
-		start = span->start & ~UINT64_C(7);
-	rounded = (end + PAGE - 1) & ~(PAGE - 1);
-	if (rounded > span->end)
-		rounded = span->end;
-	if (rounded > end && rounded - start <= WINDOW)
-		end = rounded;
-	fill(worker, start, end);
+	fill(worker, start & ~UINT64_C(7), end);
 }
 
 /* By address. */
@@ -337,10 +406,15 @@ static void scan_blocks(struct mw_scan_worker *worker, const struct mw_block *bl
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct mw_block *block = &blocks[i];
+		mw_addr end = block->start + block->size;
 
-		if (block->start < worker->start || block->start + block->size > worker->end)
+		if (block->start < worker->start || end > worker->end) {
+			if (block->size < PAGE && (i + 1 == count || !is_near(block, &blocks[i + 1])) &&
+			    scan_in_pages(worker, block))
+				continue;
 			fill_for(worker, block, count - i);
-		scan_window(worker, block->start, block->start + block->size, block->number);
+		}
+		scan_window(worker, block->start, end, block->number);
 	}
 }
 
@@ -385,6 +459,7 @@ static void scan_frontier(struct mw_scan_worker *worker)
 		}
 		scan_blocks(worker, blocks, small);
 	}
+	visit_batch(worker);
 	hand_in(worker);
 }
 
@@ -455,11 +530,13 @@ void mw_scan_block(struct mw_scan *scan, uint32_t number)
 		scan_large(scan->workers[0], &block);
 	else
 		scan_blocks(scan->workers[0], &block, 1);
+	visit_batch(scan->workers[0]);
 }
 
 void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source)
 {
 	look_at(scan->workers[0], word, at, source);
+	visit_batch(scan->workers[0]);
 	hand_in(scan->workers[0]);
 }
 
@@ -524,10 +601,12 @@ void mw_scan_destroy(struct mw_scan *scan)
 	free(scan);
 }
 
-void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, struct mw_frontier *next)
+void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits,
+		       struct mw_frontier *next)
 {
 	scan->visit = visit;
 	scan->context = context;
+	scan->bits = bits;
 	scan->next = next;
 }
 
@@ -548,7 +627,11 @@ unsigned mw_scan_workers(const struct mw_scan *scan)
 
 uint64_t mw_scan_bytes(const struct mw_scan *scan)
 {
-	return scan->scanned;
+	uint64_t bytes = scan->scanned;
+
+	for (unsigned i = 0; i < scan->worker_count; i++)
+		bytes += scan->workers[i]->scanned;
+	return bytes;
 }
 
 uint64_t mw_scan_unread(const struct mw_scan *scan)

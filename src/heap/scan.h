@@ -48,9 +48,18 @@ struct mw_scan_range {
 	uint32_t source; /* what the words are told to come from: a block, or MW_BLOCK_NONE */
 };
 
-/* A word, less the tag bits, that points into a span. `worker` is for mw_scan_peek() and mw_scan_found(). */
+/* A word that points into a live block. */
+struct mw_pointer {
+	mw_addr word; /* less the tag bits */
+	mw_addr at;
+	uint32_t source;
+	bool is_start; /* it points to the block's start, in whose address the three lowest bits are a program's */
+	struct mw_block block; /* of one whose start it points to the number alone */
+};
+
+/* `worker` is for mw_scan_peek() and mw_scan_found(). */
 struct mw_scan_worker;
-typedef void mw_scan_visit(void *context, struct mw_scan_worker *worker, mw_addr word, mw_addr at, uint32_t source);
+typedef void mw_scan_visit(void *context, struct mw_scan_worker *worker, const struct mw_pointer *pointer);
 
 struct mw_scan;
 
@@ -60,9 +69,10 @@ struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_bl
 				struct mw_scan **out) MW_MUST_CHECK;
 void mw_scan_destroy(struct mw_scan *scan);
 
-/* What is called for words from now on, by several threads at once, and where mw_scan_found() then adds to: NULL where it
- * is not called. */
-void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, struct mw_frontier *next);
+/* What is called from now on, by several threads at once; the bits of blocks that it looks at first, or NULL; and where
+ * mw_scan_found() adds to, NULL where it is not called. */
+void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits,
+		       struct mw_frontier *next);
 /* Bytes that will be scanned in all, for options->progress. */
 void mw_scan_expect(struct mw_scan *scan, uint64_t bytes);
 
