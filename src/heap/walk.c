@@ -119,7 +119,8 @@ static bool goes_on(const struct mw_image_mapping *mapping, const struct mw_imag
 	return *bss;
 }
 
-bool mw_walk_next_file(const struct mw_image *image, size_t *at, struct mw_walk_file *out)
+/* The next file that has writable data; `*at` begins as 0. */
+static bool next_file(const struct mw_image *image, size_t *at, struct mw_walk_file *out)
 {
 	while (*at < image->mapping_count) {
 		size_t first = (*at)++;
@@ -137,6 +138,22 @@ bool mw_walk_next_file(const struct mw_image *image, size_t *at, struct mw_walk_
 			return true;
 	}
 	return false;
+}
+
+struct mw_error *mw_walk_files(const struct mw_image *image, struct mw_blocks *blocks,
+			       struct mw_error *(*walk)(const struct mw_image *image, const struct mw_walk_file *file,
+							struct mw_reader *reader, struct mw_blocks *blocks))
+{
+	struct mw_walk_file file;
+	struct mw_reader *reader = NULL;
+	struct mw_error *err = NULL;
+	size_t at = 0;
+
+	MW_TRY(mw_reader_create(image, &reader));
+	while (!err && next_file(image, &at, &file))
+		err = walk(image, &file, reader, blocks);
+	mw_reader_destroy(reader);
+	return err;
 }
 
 bool mw_walk_is_code(const struct mw_image *image, const struct mw_walk_file *file, mw_addr addr)
@@ -186,6 +203,18 @@ struct mw_error *mw_walk_find_constant(const struct mw_image *image, const struc
 		}
 	free(buffer);
 	return NULL;
+}
+
+bool mw_walk_is_mapped(const struct mw_image *image, mw_addr start, mw_addr end)
+{
+	while (start < end) {
+		const struct mw_image_mapping *mapping = mw_image_mapping_of(image, start);
+
+		if (!mapping)
+			return false;
+		start = mapping->end;
+	}
+	return true;
 }
 
 bool mw_walk_next_data(struct mw_walk_data *data)

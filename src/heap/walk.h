@@ -38,13 +38,19 @@ struct mw_walk_file {
 	size_t first, end; /* numbers of its mappings, with the one that has the rest of its bss */
 };
 
-/* The next file that has writable data; `*at` begins as 0. */
-bool mw_walk_next_file(const struct mw_image *image, size_t *at, struct mw_walk_file *out);
+/* Call `walk` for each file that has writable data. Errors: MEMORY, those of `walk`, which ends with one. */
+struct mw_error *mw_walk_files(const struct mw_image *image, struct mw_blocks *blocks,
+			       struct mw_error *(*walk)(const struct mw_image *image, const struct mw_walk_file *file,
+							struct mw_reader *reader,
+							struct mw_blocks *blocks)) MW_MUST_CHECK;
 /* Is that in the file's code? */
 bool mw_walk_is_code(const struct mw_image *image, const struct mw_walk_file *file, mw_addr addr);
 /* The first place in the file's constants that has those bytes; 0: none. Errors: MEMORY. */
 struct mw_error *mw_walk_find_constant(const struct mw_image *image, const struct mw_walk_file *file, const void *bytes,
 				       size_t size, mw_addr *out) MW_MUST_CHECK;
+
+/* Is all of [start, end) mapped? */
+bool mw_walk_is_mapped(const struct mw_image *image, mw_addr start, mw_addr end);
 
 /* Goes through what is present of the file's writable data, 64 KiB at most at a time, at multiples of 8. */
 struct mw_walk_data {

@@ -171,6 +171,8 @@ static struct mw_error *add_large(struct je_heap *heap, struct je_extent *extent
 {
 	uint64_t size = je_size_of_class(extent->size_class);
 
+	if (mw_walk_hand_has(&heap->hand, extent->edata, extent->edata + 1))
+		return skip(heap, extent->start, extent->end, "a large block of jemalloc that may just be made");
 	if (size > extent->end - extent->block)
 		return skip(heap, extent->start, extent->end,
 			    "a large block of jemalloc that is larger than its extent");
@@ -249,17 +251,8 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 
 static struct mw_error *walk(const struct mw_image *image, const struct mw_modules *modules, struct mw_blocks *blocks)
 {
-	struct mw_walk_file file;
-	struct mw_reader *reader;
-	struct mw_error *err = NULL;
-	size_t at = 0;
-
 	(void)modules;
-	MW_TRY(mw_reader_create(image, &reader));
-	while (!err && mw_walk_next_file(image, &at, &file))
-		err = walk_file(image, &file, reader, blocks);
-	mw_reader_destroy(reader);
-	return err;
+	return mw_walk_files(image, blocks, walk_file);
 }
 
 const struct mw_walker mw_walker_jemalloc = {.name = "jemalloc", .walk = walk};

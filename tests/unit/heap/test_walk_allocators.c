@@ -194,6 +194,24 @@ static bool is_there(const char *library)
 	return false;
 }
 
+/* Its threads allocate and free when they are stopped: what the process has listed is there, and little else. */
+static void assert_found_busy(const char *library, const char *program, const struct mw_walker *walker)
+{
+	struct process process;
+
+	for (unsigned seed = 0; seed < 20; seed++) {
+		struct mw_amount live, own;
+
+		start(&process, library, program, seed, true);
+		walk(&process, walker);
+		(void)only_allocator(&process);
+		own = assert_all_found(&process);
+		live = live_of(process.blocks, 0);
+		assert_in_range(live.count, own.count, own.count + 400);
+		end(&process);
+	}
+}
+
 /* --- jemalloc --------------------------------------------------------------------------------------------------------------- */
 
 #define JEMALLOC LIBRARIES "libjemalloc.so.2"
@@ -226,23 +244,31 @@ static void test_jemalloc(void **state)
 	}
 }
 
-/* Its threads allocate and free when they are stopped: what the process has listed is there, and little else. */
-static void test_jemalloc_busy(void **state)
+/* --- tcmalloc --------------------------------------------------------------------------------------------------------------- */
+
+#define TCMALLOC LIBRARIES "libtcmalloc_minimal.so.4"
+
+static void test_tcmalloc(void **state)
 {
 	struct process process;
 
 	(void)state;
-	if (!is_there(JEMALLOC))
+	if (!is_there(TCMALLOC))
 		skip();
-	for (unsigned seed = 0; seed < 20; seed++) {
+	for (unsigned seed = 0; seed < 3; seed++) {
+		const struct mw_heap_allocator *allocator;
 		struct mw_amount live, own;
 
-		start(&process, JEMALLOC, HEAPBLOCKS, seed, true);
-		walk(&process, &mw_walker_jemalloc);
-		(void)only_allocator(&process);
+		start(&process, TCMALLOC, HEAPBLOCKS, seed, false);
+		walk(&process, &mw_walker_tcmalloc);
+		allocator = only_allocator(&process);
+		assert_string_equal(allocator->version, "2.10");
 		own = assert_all_found(&process);
 		live = live_of(process.blocks, 0);
-		assert_in_range(live.count, own.count, own.count + 400);
+		assert_in_range(live.count, own.count, own.count + 100); /* libc's */
+		assert_int_equal(live.bytes, process.told->allocated);
+		assert_int_equal(allocator->skipped, 0);
+		assert_true(allocator->cached > 0);
 		end(&process);
 	}
 }
@@ -313,6 +339,18 @@ static void test_jemalloc_unknown(void **state)
 		       "5.3.0-0-g" HASH_40,
 		       "5.3.0");
 	ASSERT_REFUSED(&mw_walker_jemalloc, "5.3.0-0-g" HASH_40, NULL);
+}
+
+static void test_tcmalloc_unknown(void **state)
+{
+	(void)state;
+	ASSERT_REFUSED(&mw_walker_tcmalloc, "gperftools 2.15", "2.15");
+	ASSERT_REFUSED(&mw_walker_tcmalloc,
+		       "gperftools 2.10\0"
+		       "TCMALLOC_MAX_FREE_QUEUE_SIZE",
+		       "2.10");
+	ASSERT_REFUSED(&mw_walker_tcmalloc, "gperftools 2.10", "2.10"); /* there is no heap */
+	ASSERT_REFUSED(&mw_walker_tcmalloc, "gperftools or so", NULL);
 }
 
 /* --- heaps that make no sense ----------------------------------------------------------------------------------------------- */
@@ -395,21 +433,32 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 	}
 }
 
-static void test_jemalloc_spoilt(void **state)
-{
-	struct process process;
+#define SPOILT_AND_BUSY(name, library, program)                                                                        \
+	static void test_##name##_busy(void **state)                                                                   \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		if (!is_there((library) ? (library) : (program)))                                                      \
+			skip();                                                                                        \
+		assert_found_busy(library, program, &mw_walker_##name);                                                \
+	}                                                                                                              \
+	static void test_##name##_spoilt(void **state)                                                                 \
+	{                                                                                                              \
+		struct process process;                                                                                \
+                                                                                                                       \
+		(void)state;                                                                                           \
+		if (!is_there((library) ? (library) : (program)))                                                      \
+			skip();                                                                                        \
+		start(&process, library, program, 1, false);                                                           \
+		walk_spoilt(&process, &mw_walker_##name, 200);                                                         \
+		end(&process);                                                                                         \
+	}
 
-	(void)state;
-	if (!is_there(JEMALLOC))
-		skip();
-	start(&process, JEMALLOC, HEAPBLOCKS, 1, false);
-	walk_spoilt(&process, &mw_walker_jemalloc, 200);
-	end(&process);
-}
+SPOILT_AND_BUSY(jemalloc, JEMALLOC, HEAPBLOCKS)
+SPOILT_AND_BUSY(tcmalloc, TCMALLOC, HEAPBLOCKS)
 
 static int print_process(const char *pid)
 {
-	static const struct mw_walker *const walkers[] = {&mw_walker_jemalloc};
+	static const struct mw_walker *const walkers[] = {&mw_walker_jemalloc, &mw_walker_tcmalloc};
 	struct process process = {.pid = atoi(pid)};
 	uint64_t began;
 
@@ -439,10 +488,10 @@ static int print_process(const char *pid)
 UNIT_GROUP(walk_allocators)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_jemalloc),
-		cmocka_unit_test(test_jemalloc_busy),
-		cmocka_unit_test(test_jemalloc_spoilt),
-		cmocka_unit_test(test_jemalloc_unknown),
+		cmocka_unit_test(test_jemalloc),        cmocka_unit_test(test_jemalloc_busy),
+		cmocka_unit_test(test_jemalloc_spoilt), cmocka_unit_test(test_jemalloc_unknown),
+		cmocka_unit_test(test_tcmalloc),        cmocka_unit_test(test_tcmalloc_busy),
+		cmocka_unit_test(test_tcmalloc_spoilt), cmocka_unit_test(test_tcmalloc_unknown),
 	};
 
 	if (argc > 1)
