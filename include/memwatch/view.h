@@ -138,13 +138,13 @@ struct mw_report_suspect {
 	uint64_t freed;          /* blocks of the same stacks that were */
 	double bytes_per_hour;   /* at the rate of the window; 0 where it does not grow */
 	double seconds_to_limit; /* until at that rate target.limit is reached; below 0: it never is, or not known */
-	struct mw_amount lost;   /* of them, that nothing leads to, or only lost ones (mw_report_leaks) */
 	size_t *stacks;          /* in mw_report.stacks, most bytes first */
 	size_t stack_count;
 	const char *sentence;           /* what the verdict means, and what is open */
 	struct mw_amount settled_later; /* as in mw_report_stack */
 	struct mw_spreads spreads;      /* likewise; `bytes` and `blocks` are impacting, `freed` are transient */
 	double low, high;               /* where blocks are sampled: limits of `bytes`, at 95 % */
+	struct mw_amount lost;          /* of them, that nothing leads to, or only lost ones (mw_report_leaks) */
 };
 
 /* A child of the process that was alive at the window's end. */
