@@ -7,6 +7,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
@@ -19,6 +20,29 @@ PAGES = 16  # of each kind of memory; each fourth is never written to
 COPY = 'memwatch copy'
 # Where memwatch is made to fail, and to stop to be killed.
 POINTS = ('quiesce.seize', 'quiesce.stop', 'copy.make', 'call.begin', 'call.result', 'copy.settle', 'copy.stand', 'copy.reap')
+
+
+# Two children that have ended: one made by clone() without an exit signal, one that goes by a copy's name.
+ZOMBIES = '''
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+first = libc.syscall(56, 0, 0, 0, 0, 0)
+if first == 0:
+    libc._exit(3)
+second = os.fork()
+if second == 0:
+    libc.prctl(15, b'memwatch copy', 0, 0, 0)
+    libc._exit(4)
+os.waitid(os.P_PID, second, os.WEXITED | os.WNOWAIT)
+os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT | 0x40000000)
+print('ready', os.getpid(), flush=True)
+sys.stdin.buffer.read(1)
+waited = 0
+for child, options in ((first, 0x40000000), (second, 0)):
+    waited += os.waitpid(child, options)[0] == child
+print(f'waited={waited}\\ndone', flush=True)
+sys.stdin.buffer.read(1)
+'''
 
 
 class Snap:
@@ -385,6 +409,33 @@ class SnapshotTest(unittest.TestCase):
         self.assertEqual({point for point, count in left.items() if count},
                          {'call.begin', 'call.result', 'copy.settle', 'copy.stand', 'copy.reap'})
         copied.end()
+
+    def test_next_memwatch_cleans(self):
+        copied = Copied(self, 'waits')
+        for command in (['doctor', '-p', str(copied.pid), '--clean'],
+                        ['-p', str(copied.pid), '--engine', mwlive.config.engine, '--quiet', '-d', '0.01']):
+            snap = Snap(self, copied.pid, fault='copy.stand!', wait=False)
+            mwlive.wait_until(lambda tool=snap.process.pid: mwlive.state(tool) == 'T', 'memwatch stops')
+            self.killed(copied, snap)
+            self.assertEqual(len(copies(copied.pid)), 1)
+            done = subprocess.run([mwlive.config.memwatch, *command], capture_output=True, text=True,
+                                  timeout=mwlive.PATIENCE, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(copies(copied.pid), {})
+        copied.end()
+
+    def test_others_zombies_stay(self):
+        """A zombie of exit signal 0 that is no copy is for the program to wait for; so is one of that name alone."""
+        target = mwlive.Target(self, 'python', argv=[sys.executable, '-c', ZOMBIES])
+        self.assertEqual([what[1] for what in children(target.pid).values()], ['Z', 'Z'])
+        self.assertEqual(len(copies(target.pid)), 1)
+        done = subprocess.run([mwlive.target_path('snapshots'), str(target.pid), '--clean'], capture_output=True,
+                              text=True, timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((done.stdout, done.returncode), ('cleaned 0\n', 0))
+        self.assertEqual(len(children(target.pid)), 2)
+        target.go()
+        self.assertEqual(target.done()['waited'], 2)
+        target.finish()
 
     def test_killed_at_random(self):
         chance = mwlive.chance(self.id())
