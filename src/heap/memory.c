@@ -27,12 +27,8 @@ static int_least64_t swap_allowed(pid_t pid)
 
 void mw_memory_init(struct mw_memory *memory, const struct mw_image *image, pid_t pid)
 {
-	*memory = (struct mw_memory){.image = image,
-				     .pid = pid,
-				     .copy_fd = -1,
-				     .process_fd = -1,
-				     .file = -1,
-				     .file_of = SIZE_MAX};
+	*memory = (struct mw_memory){
+		.image = image, .pid = pid, .copy_fd = -1, .process_fd = -1, .file = -1, .file_of = SIZE_MAX};
 	atomic_init(&memory->swap, swap_allowed(pid));
 	pthread_mutex_init(&memory->lock, NULL);
 }
@@ -185,7 +181,8 @@ size_t mw_memory_read_some(void *context, mw_addr addr, void *out, size_t size)
 
 		if (!mapping || mapping->device)
 			break;
-		part = mapping->end - (addr + done) < size - done ? (size_t)(mapping->end - (addr + done)) : size - done;
+		part = mapping->end - (addr + done) < size - done ? (size_t)(mapping->end - (addr + done))
+								  : size - done;
 		got = read_mapping(memory, (size_t)(mapping - memory->image->mappings), addr + done, (char *)out + done,
 				   part);
 		done += got;

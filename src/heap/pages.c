@@ -209,8 +209,8 @@ static bool read_by_entry(const struct mw_pages *pages, mw_addr start, mw_addr e
 	while (known && start < end && sum->resident + sum->swapped < most) {
 		uint64_t left = (end - start) / PAGE;
 		size_t wanted = left < ENTRIES ? (size_t)left : ENTRIES;
-		ssize_t got = pread(pages->fd, entries, wanted * sizeof(*entries),
-				    (off_t)(start / PAGE * sizeof(*entries)));
+		ssize_t got =
+			pread(pages->fd, entries, wanted * sizeof(*entries), (off_t)(start / PAGE * sizeof(*entries)));
 
 		known = got >= (ssize_t)sizeof(*entries);
 		for (size_t i = 0; known && i < (size_t)got / sizeof(*entries); i++, start += PAGE) {

@@ -30,7 +30,7 @@
 
 #define SPARE_THREADS 16 /* that may have begun since they were counted */
 
-struct mw_snapshot {
+struct mw_heap_snapshot {
 	struct mw_image image;
 	struct mw_memory memory;
 	struct mw_copy copy;
@@ -52,7 +52,7 @@ struct mw_snapshot {
 };
 
 /* What is in the way of a copy is told, and is no error; GONE and MEMORY are. */
-static struct mw_error *take_why(struct mw_snapshot *snapshot, struct mw_error *err)
+static struct mw_error *take_why(struct mw_heap_snapshot *snapshot, struct mw_error *err)
 {
 	if (!err || mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
@@ -65,7 +65,7 @@ static struct mw_error *take_why(struct mw_snapshot *snapshot, struct mw_error *
 /* --- before it stands ------------------------------------------------------------------------------------------------ */
 
 /* Room for as many threads as there are, in memory already: that takes longer than to fill it. */
-static bool make_room(struct mw_snapshot *snapshot, size_t count)
+static bool make_room(struct mw_heap_snapshot *snapshot, size_t count)
 {
 	struct mw_image_thread *threads = malloc(count * sizeof(*threads));
 
@@ -78,7 +78,7 @@ static bool make_room(struct mw_snapshot *snapshot, size_t count)
 	return true;
 }
 
-static struct mw_error *prepare(struct mw_snapshot *snapshot, bool fork)
+static struct mw_error *prepare(struct mw_heap_snapshot *snapshot, bool fork)
 {
 	pid_t tid = mw_live_thread(snapshot->pid);
 	struct mw_status status;
@@ -111,7 +111,7 @@ static struct mw_error *read_thread(const struct mw_quiet_thread *thread, struct
 	return mw_regs_words(thread->tid, &regs, out->registers, MW_IMAGE_REGISTERS, &out->register_count);
 }
 
-static struct mw_error *read_threads(struct mw_snapshot *snapshot, const struct mw_quiesce *quiesce)
+static struct mw_error *read_threads(struct mw_heap_snapshot *snapshot, const struct mw_quiesce *quiesce)
 {
 	if (quiesce->count > snapshot->thread_room && !make_room(snapshot, quiesce->count))
 		return mw_error_nomem();
@@ -128,7 +128,7 @@ static struct mw_error *read_threads(struct mw_snapshot *snapshot, const struct 
 	return NULL;
 }
 
-static struct mw_error *take_standing(struct mw_snapshot *snapshot, struct mw_quiesce *quiesce, bool fork)
+static struct mw_error *take_standing(struct mw_heap_snapshot *snapshot, struct mw_quiesce *quiesce, bool fork)
 {
 	pid_t tid = mw_live_thread(snapshot->pid);
 	struct mw_error *err = NULL;
@@ -146,7 +146,7 @@ static struct mw_error *take_standing(struct mw_snapshot *snapshot, struct mw_qu
 	return take_why(snapshot, err ? err : mw_copy_make(&snapshot->inject, &snapshot->copy));
 }
 
-static struct mw_error *take_stopped(struct mw_snapshot *snapshot, bool fork)
+static struct mw_error *take_stopped(struct mw_heap_snapshot *snapshot, bool fork)
 {
 	struct mw_quiesce quiesce = {0};
 	struct mw_error *err = mw_quiesce_begin(&quiesce, snapshot->pid);
@@ -161,7 +161,7 @@ static struct mw_error *take_stopped(struct mw_snapshot *snapshot, bool fork)
 
 /* --- once it runs ---------------------------------------------------------------------------------------------------- */
 
-static void name_threads(struct mw_snapshot *snapshot)
+static void name_threads(struct mw_heap_snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->image.thread_count; i++) {
 		char name[17];
@@ -217,8 +217,8 @@ static void gather_deinit(struct gather *gather)
 	mw_pages_close(&gather->copy);
 }
 
-static struct mw_error *gather_pages(struct mw_snapshot *snapshot, struct mw_pages *pages, const struct mw_smap *smap,
-				     bool copied, struct mw_image_mapping *out)
+static struct mw_error *gather_pages(struct mw_heap_snapshot *snapshot, struct mw_pages *pages,
+				     const struct mw_smap *smap, bool copied, struct mw_image_mapping *out)
 {
 	uint64_t most = smap ? smap->resident + smap->swapped : UINT64_MAX;
 	struct mw_pages_sum sum = {0};
@@ -243,7 +243,7 @@ static struct mw_error *gather_pages(struct mw_snapshot *snapshot, struct mw_pag
 	return NULL;
 }
 
-static struct mw_error *gather_mapping(struct mw_snapshot *snapshot, struct gather *gather,
+static struct mw_error *gather_mapping(struct mw_heap_snapshot *snapshot, struct gather *gather,
 				       const struct mw_mapping *mapping, bool of_copy)
 {
 	const struct mw_smap *smap = mw_smaps_find(&gather->smaps, mapping->start);
@@ -274,8 +274,8 @@ static struct mw_error *gather_mapping(struct mw_snapshot *snapshot, struct gath
 		return NULL;
 	}
 	/* The copy's figures are not true of what was not copied. */
-	return gather_pages(snapshot, copied ? &gather->copy : &gather->process, copied == of_copy ? smap : NULL, copied,
-			    out);
+	return gather_pages(snapshot, copied ? &gather->copy : &gather->process, copied == of_copy ? smap : NULL,
+			    copied, out);
 }
 
 /* One that the process had before it stood, and still has. */
@@ -288,7 +288,7 @@ static bool was_there(const struct mw_maps *before, const struct mw_mapping *map
 }
 
 /* Those of the copy, and between them what the process had then that no fork copies. */
-static struct mw_error *gather_mappings(struct mw_snapshot *snapshot, struct gather *gather)
+static struct mw_error *gather_mappings(struct mw_heap_snapshot *snapshot, struct gather *gather)
 {
 	const struct mw_maps *own = &snapshot->maps, *others = &snapshot->uncopied;
 	const size_t most = own->count + others->count;
@@ -315,7 +315,7 @@ static struct mw_error *gather_mappings(struct mw_snapshot *snapshot, struct gat
 }
 
 /* What was in memory. */
-static struct mw_error *gather(struct mw_snapshot *snapshot)
+static struct mw_error *gather(struct mw_heap_snapshot *snapshot)
 {
 	MW_CLEANUP(gather_deinit) struct gather gather = {.copy.fd = -1};
 	pid_t tid = mw_live_thread(snapshot->pid);
@@ -348,7 +348,7 @@ static struct mw_error *gather(struct mw_snapshot *snapshot)
 
 /* --- all of it ------------------------------------------------------------------------------------------------------- */
 
-static struct mw_error *reap(struct mw_snapshot *snapshot)
+static struct mw_error *reap(struct mw_heap_snapshot *snapshot)
 {
 	uint64_t stood_ns = 0;
 	unsigned count;
@@ -359,7 +359,7 @@ static struct mw_error *reap(struct mw_snapshot *snapshot)
 			     "The process is unharmed; memwatch doctor -p %d --clean removes it", (int)snapshot->pid);
 }
 
-struct mw_error *mw_snapshot_end_copy(struct mw_snapshot *snapshot)
+struct mw_error *mw_heap_snapshot_end_copy(struct mw_heap_snapshot *snapshot)
 {
 	bool was = snapshot->copy.pid != 0;
 
@@ -369,7 +369,7 @@ struct mw_error *mw_snapshot_end_copy(struct mw_snapshot *snapshot)
 }
 
 /* Have the copy come to stand; where that fails do without. */
-static struct mw_error *settle(struct mw_snapshot *snapshot)
+static struct mw_error *settle(struct mw_heap_snapshot *snapshot)
 {
 	struct mw_error *err = snapshot->copy.pid ? mw_copy_settle(&snapshot->copy) : NULL;
 
@@ -378,7 +378,7 @@ static struct mw_error *settle(struct mw_snapshot *snapshot)
 		snapshot->forked = snapshot->image.consistent = snapshot->copy.pid != 0;
 		return NULL;
 	}
-	mw_error_destroy(mw_snapshot_end_copy(snapshot));
+	mw_error_destroy(mw_heap_snapshot_end_copy(snapshot));
 	/* It is the copy that is gone. */
 	if (mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
@@ -388,7 +388,7 @@ static struct mw_error *settle(struct mw_snapshot *snapshot)
 	return snapshot->why ? NULL : mw_error_nomem();
 }
 
-static void destroy(struct mw_snapshot *snapshot)
+static void destroy(struct mw_heap_snapshot *snapshot)
 {
 	mw_memory_deinit(&snapshot->memory);
 	mw_maps_deinit(&snapshot->before);
@@ -402,16 +402,16 @@ static void destroy(struct mw_snapshot *snapshot)
 	free(snapshot);
 }
 
-struct mw_error *mw_snapshot_take(pid_t pid, const struct mw_snapshot_options *options, struct mw_snapshot **out)
+struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_options *options,
+				       struct mw_heap_snapshot **out)
 {
-	struct mw_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+	struct mw_heap_snapshot *snapshot = calloc(1, sizeof(*snapshot));
 	struct mw_error *err = NULL;
 
 	if (!snapshot)
 		return mw_error_nomem();
 	snapshot->pid = pid;
-	snapshot->image = (struct mw_image){
-		.read_some = mw_memory_read_some, .context = &snapshot->memory, .pid = pid};
+	snapshot->image = (struct mw_image){.read_some = mw_memory_read_some, .context = &snapshot->memory, .pid = pid};
 	mw_memory_init(&snapshot->memory, &snapshot->image, pid);
 	if (!options->no_fork)
 		err = take_why(snapshot, mw_copy_may(pid));
@@ -427,39 +427,39 @@ struct mw_error *mw_snapshot_take(pid_t pid, const struct mw_snapshot_options *o
 		snapshot->memory.copied = snapshot->copied;
 	}
 	if (err) {
-		mw_error_destroy(mw_snapshot_release(snapshot));
+		mw_error_destroy(mw_heap_snapshot_release(snapshot));
 		return err;
 	}
 	*out = snapshot;
 	return NULL;
 }
 
-const struct mw_image *mw_snapshot_image(const struct mw_snapshot *snapshot)
+const struct mw_image *mw_heap_snapshot_image(const struct mw_heap_snapshot *snapshot)
 {
 	return &snapshot->image;
 }
 
-bool mw_snapshot_is_fork(const struct mw_snapshot *snapshot)
+bool mw_heap_snapshot_is_fork(const struct mw_heap_snapshot *snapshot)
 {
 	return snapshot->forked;
 }
 
-const char *mw_snapshot_why(const struct mw_snapshot *snapshot)
+const char *mw_heap_snapshot_why(const struct mw_heap_snapshot *snapshot)
 {
 	return snapshot->why;
 }
 
-uint64_t mw_snapshot_pause_ns(const struct mw_snapshot *snapshot)
+uint64_t mw_heap_snapshot_pause_ns(const struct mw_heap_snapshot *snapshot)
 {
 	return snapshot->pause_ns;
 }
 
-uint64_t mw_snapshot_rss(const struct mw_snapshot *snapshot)
+uint64_t mw_heap_snapshot_rss(const struct mw_heap_snapshot *snapshot)
 {
 	return snapshot->image.runs ? snapshot->rss : MW_SIZE_UNKNOWN;
 }
 
-bool mw_snapshot_is_stale(const struct mw_snapshot *snapshot)
+bool mw_heap_snapshot_is_stale(const struct mw_heap_snapshot *snapshot)
 {
 	char byte;
 
@@ -468,18 +468,18 @@ bool mw_snapshot_is_stale(const struct mw_snapshot *snapshot)
 					       : pread(snapshot->memory.process_fd, &byte, 1, 0) == 0;
 }
 
-struct mw_error *mw_snapshot_release(struct mw_snapshot *snapshot)
+struct mw_error *mw_heap_snapshot_release(struct mw_heap_snapshot *snapshot)
 {
 	struct mw_error *err;
 
 	if (!snapshot)
 		return NULL;
-	err = mw_snapshot_end_copy(snapshot);
+	err = mw_heap_snapshot_end_copy(snapshot);
 	destroy(snapshot);
 	return err;
 }
 
-struct mw_error *mw_snapshot_clean(pid_t pid, unsigned *count)
+struct mw_error *mw_heap_snapshot_clean(pid_t pid, unsigned *count)
 {
 	uint64_t stood_ns;
 

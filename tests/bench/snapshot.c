@@ -142,19 +142,19 @@ int main(int argc, char **argv)
 	if (read(back[0], &ready, 1) != 1)
 		fail("read");
 	for (unsigned i = 0; i < rounds; i++) {
-		struct mw_snapshot *snapshot;
+		struct mw_heap_snapshot *snapshot;
 
 		if (write(there[1], "f", 1) != 1 || read(back[0], &forks[i], sizeof(*forks)) != (ssize_t)sizeof(*forks))
 			fail("read");
-		check(mw_snapshot_take(pid, &(struct mw_snapshot_options){0}, &snapshot));
-		copied += mw_snapshot_is_fork(snapshot);
-		if (mw_snapshot_why(snapshot))
-			fprintf(stderr, "%s\n", mw_snapshot_why(snapshot));
+		check(mw_heap_snapshot_take(pid, &(struct mw_heap_snapshot_options){0}, &snapshot));
+		copied += mw_heap_snapshot_is_fork(snapshot);
+		if (mw_heap_snapshot_why(snapshot))
+			fprintf(stderr, "%s\n", mw_heap_snapshot_why(snapshot));
 		if (i == 0)
-			rate = read_all(mw_snapshot_image(snapshot));
-		check(mw_snapshot_end_copy(snapshot));
-		pauses[i] = mw_snapshot_pause_ns(snapshot);
-		check(mw_snapshot_release(snapshot));
+			rate = read_all(mw_heap_snapshot_image(snapshot));
+		check(mw_heap_snapshot_end_copy(snapshot));
+		pauses[i] = mw_heap_snapshot_pause_ns(snapshot);
+		check(mw_heap_snapshot_release(snapshot));
 	}
 	printf("fork_ns=%llu pause_ns=%llu copied=%d read_mib_s=%.0f\n", (unsigned long long)median(forks, rounds),
 	       (unsigned long long)median(pauses, rounds), copied == rounds, rate);
