@@ -26,7 +26,7 @@
 #define MIB         (UINT64_C(1) << 20)
 #define PATIENCE_NS UINT64_C(5000000000)
 #define REST_US     50
-#define STEPS       8u                 /* entries and exits of the calls by which it names itself */
+#define STEPS       8u                   /* entries and exits of the calls by which it names itself */
 #define LEAST_ROOM  (UINT64_C(16) << 20) /* for its page tables, and what else comes up */
 
 /* --- may it be? ----------------------------------------------------------------------------------------------------- */
@@ -134,13 +134,13 @@ struct mw_error *mw_copy_choose(struct mw_inject *inject, const struct mw_quiesc
 
 	MW_TRY(mw_seccomp_policy_pick(&policy, quiesce, maps, &need, &tid, &permit));
 	if (!tid)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				       permit.known
-					       ? "the seccomp filter of process %d may kill it for an injected fork if "
-						 "memwatch is killed at that moment"
-					       : "process %d is under a seccomp filter, which memwatch can read and suspend "
-						 "only with CAP_SYS_ADMIN, and when under no filter itself",
-				       (int)quiesce->pid);
+		return mw_error_create(
+			MW_ERROR_UNSUPPORTED, 0,
+			permit.known ? "the seccomp filter of process %d may kill it for an injected fork if "
+				       "memwatch is killed at that moment"
+				     : "process %d is under a seccomp filter, which memwatch can read and suspend "
+				       "only with CAP_SYS_ADMIN, and when under no filter itself",
+			(int)quiesce->pid);
 	MW_TRY(mw_inject_by(inject, tid, maps));
 	return mw_inject_leads_back(inject) ? NULL : mw_inject_no_sigframe(inject, quiesce->pid);
 }
@@ -328,8 +328,8 @@ static struct mw_error *reap_standing(struct reaping *reaping, struct mw_quiesce
 static struct mw_error *reap_by(struct reaping *reaping, pid_t tid)
 {
 	struct mw_quiesce quiesce = {0};
-	struct mw_error *err = tid ? mw_quiesce_begin_one(&quiesce, reaping->pid, tid)
-				   : mw_quiesce_begin(&quiesce, reaping->pid);
+	struct mw_error *err =
+		tid ? mw_quiesce_begin_one(&quiesce, reaping->pid, tid) : mw_quiesce_begin(&quiesce, reaping->pid);
 
 	if (!err)
 		err = reap_standing(reaping, &quiesce);

@@ -180,7 +180,8 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "busy";
 	size_t mib = argc > 2 ? strtoul(argv[2], NULL, 10) : 4;
-	bool is_idle = strcmp(mode, "idle") == 0, waits = strcmp(mode, "waits") == 0, vforks = strcmp(mode, "vforks") == 0;
+	bool is_idle = strcmp(mode, "idle") == 0, waits = strcmp(mode, "waits") == 0,
+	     vforks = strcmp(mode, "vforks") == 0;
 
 	signal(SIGCHLD, on_child);
 	target_ready();
