@@ -22,8 +22,8 @@
 #define MW_CLI_TRACK(help, about) MW_CLI_OPTION("track", 0, WORDS, "heap,vm", help, about, MW_CLI_KINDS, TRACK, session)
 
 /* `does`: "record" or "watch". */
-#define MW_CLI_TRACK_TO(does)                                                                                          \
-	MW_CLI_TRACK("kinds of memory: malloc and new, mmap and brk\n",                                                \
+#define MW_CLI_TRACK_TO(help, does)                                                                                    \
+	MW_CLI_TRACK(help,                                                                                             \
 		     "The kinds of memory to " does                                                                    \
 		     ": heap is malloc's family and C++'s operators, vm is mmap, munmap, mremap, brk and sbrk where "  \
 		     "the allocator itself does not call them. Both are the default.")
@@ -243,13 +243,13 @@ static const struct mw_cli_option record_options[] = {
 		      "or 1h30m, as wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the "
 		      "end of the process.",
 		      NULL, SECONDS, session.duration_ns),
-	MW_CLI_OPTION("settle", 0, NOTHING, "TIME", "record frees alone for this long after the window\n",
+	MW_CLI_OPTION("settle", 0, NOTHING, "TIME", NULL,
 		      "After a window of -d, stay for this long and record only what is freed: that tells blocks that "
 		      "were in flight at the window's end from those that are kept. Allocations are not recorded, and "
 		      "cost the process next to nothing. By default a tenth of the window, ten seconds at most, from "
 		      "windows of five seconds on; 0: not at all. Ctrl-C ends it.",
 		      NULL, MOMENT, session.settle_ns),
-	MW_CLI_TRACK_TO("record"),
+	MW_CLI_TRACK_TO("frees alone after it; kinds of memory\n", "record"),
 	MW_CLI_ENGINE("by jumps, by breakpoints, or what fits (auto)\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
@@ -274,9 +274,14 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
 	MW_CLI_COST,
+	MW_CLI_OPTION("leaks", 0, NOTHING, NULL, NULL,
+		      "At the window's end, look at the whole heap as memwatch heap does, and tell of each stack how "
+		      "many of its blocks are lost, and who holds the others. Lost blocks are the first suspects. The "
+		      "process is paused for as long as it takes to fork a copy of it.",
+		      NULL, FLAG, session.leaks),
 	MW_CLI_ALL(NULL),
 	MW_CLI_DEPTH(NULL),
-	MW_CLI_TOP("all sections; frames (128), stacks (10) shown\n"),
+	MW_CLI_TOP("what is lost; all; frames; stacks\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,
@@ -406,7 +411,7 @@ static const struct mw_cli_option top_options[] = {
 		      "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until "
 		      "you quit. Without it the window ends when you quit, or when the process ends.",
 		      NULL, SECONDS, session.duration_ns),
-	MW_CLI_TRACK_TO("watch"),
+	MW_CLI_TRACK_TO("kinds of memory: malloc and new, mmap and brk\n", "watch"),
 	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
 		      "How the allocator is hooked, as for a recording; auto by default."),
 	MW_CLI_UNSAFE,
@@ -498,6 +503,11 @@ static const struct mw_cli_option report_options[] = {
 		      "What was allocated since the start of the interval and not freed at that moment, or at the "
 		      "moment when most was outstanding.",
 		      "peak", AT, report),
+	MW_CLI_OPTION(
+		"leaks", 0, NOTHING, NULL, "fail where there was no look at the heap\n",
+		"What was recorded with --leaks is shown in any case; with this option a recording that has no look "
+		"at the heap is an error.",
+		NULL, FLAG, session.leaks),
 	MW_CLI_OPTION("symbols", 0, DIRECTORY, "DIR",
 		      "look for symbols there too, by build-id;\n"
 		      "may be given several times\n",

@@ -504,6 +504,17 @@ static uint32_t rank_of(const struct mw_span *span, uint64_t grain)
 	return sum + (uint32_t)__builtin_popcountll(span->begins[word] & ~UINT64_C(0) >> (63 - grain % 64));
 }
 
+/* Where the segment behind one begins, in grains. Mostly it is near; behind a large one it is searched for by its number. */
+static uint64_t begin_behind(const struct mw_span *span, uint32_t rank, uint64_t begin)
+{
+	uint64_t bits = grains_of(span), limit = begin + RANK_BITS < bits ? begin + RANK_BITS : bits, at;
+
+	if (rank + 1 == span->segments)
+		return bits;
+	at = next_bit(span->begins, begin + 1, limit);
+	return at < limit ? at : select_begin(span, rank + 1);
+}
+
 /* A segment of a span, by its number in it. */
 static bool segment_at(const struct mw_blocks *blocks, const struct mw_span *span, uint32_t rank, uint64_t begin,
 		       struct mw_block *out)
@@ -513,7 +524,7 @@ static bool segment_at(const struct mw_blocks *blocks, const struct mw_span *spa
 	if (!get_bit(span->live, span->segment ? rank : begin))
 		return false;
 	if (!size) {
-		size = next_bit(span->begins, begin + 1, grains_of(span)) - begin;
+		size = begin_behind(span, rank, begin) - begin;
 		size *= GRAIN;
 	}
 	if (size <= span->tail)
@@ -523,6 +534,13 @@ static bool segment_at(const struct mw_blocks *blocks, const struct mw_span *spa
 	out->start = span->start + (span->segment ? rank * span->segment : begin * GRAIN);
 	out->size = size - span->tail;
 	return true;
+}
+
+/* Of a slab. The short division takes a third of the time. */
+static uint32_t segment_index(const struct mw_span *span, uint64_t offset)
+{
+	return (offset | span->segment) >> 32 ? (uint32_t)(offset / span->segment)
+					      : (uint32_t)offset / (uint32_t)span->segment;
 }
 
 static bool find_in(const struct mw_blocks *blocks, const struct mw_span *span, uint64_t offset, struct mw_block *out)
@@ -536,10 +554,7 @@ static bool find_in(const struct mw_blocks *blocks, const struct mw_span *span, 
 			grain = select_begin(span, rank);
 		return segment_at(blocks, span, rank, grain, out);
 	}
-	/* The short division takes a third of the time. */
-	rank = (offset | span->segment) >> 32 ? (uint32_t)(offset / span->segment)
-					      : (uint32_t)offset / (uint32_t)span->segment;
-	return segment_at(blocks, span, rank, 0, out);
+	return segment_at(blocks, span, segment_index(span, offset), 0, out);
 }
 
 bool mw_blocks_find(const struct mw_blocks *blocks, mw_addr addr, struct mw_block *out)
@@ -549,11 +564,40 @@ bool mw_blocks_find(const struct mw_blocks *blocks, mw_addr addr, struct mw_bloc
 	return span && find_in(blocks, span, addr - span->start, out) && addr - out->start < out->size;
 }
 
+bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t *number)
+{
+	const struct mw_span *span = span_of(blocks, addr);
+	uint64_t offset, index;
+
+	if (!span)
+		return false;
+	offset = addr - span->start;
+	index = span->segment ? segment_index(span, offset) : offset / GRAIN;
+	if (offset != index * (span->segment ? span->segment : GRAIN) || !get_bit(span->live, index))
+		return false;
+	*number = span->first + (span->segment ? (uint32_t)index : rank_of(span, index) - 1);
+	return true;
+}
+
 bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr)
 {
 	const uint32_t *entry = page_entry(blocks, addr);
 
 	return entry && *entry;
+}
+
+void mw_blocks_prefetch(const struct mw_blocks *blocks, mw_addr addr)
+{
+	const uint32_t *entry = page_entry(blocks, addr);
+	const struct mw_span *span = entry && *entry ? &blocks->spans[*entry - 1] : NULL;
+	uint64_t grain;
+
+	if (!span || !in_span(span, addr) || span->segment)
+		return;
+	grain = (addr - span->start) / GRAIN;
+	__builtin_prefetch(&span->begins[grain / 64]);
+	__builtin_prefetch(&span->live[grain / 64]);
+	__builtin_prefetch(&span->ranks[grain / RANK_BITS]);
 }
 
 bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out)

@@ -145,16 +145,16 @@ static struct mw_error *climb(const struct mw_image *image, const struct mw_bloc
 }
 
 /* Root first; of a long path the steps in the middle are left out. */
-static struct mw_error *write_path(const struct path *path, char *root, struct mw_heap_group *group)
+static struct mw_error *write_path(const struct path *path, char *root, char ***holder, size_t *count)
 {
 	size_t shown = path->count > NAMED_MAX ? NAMED_MAX : path->count;
 
-	group->holder = calloc(shown + 2, sizeof(*group->holder));
-	if (!group->holder) {
+	*holder = calloc(shown + 2, sizeof(**holder));
+	if (!*holder) {
 		free(root);
 		return mw_error_nomem();
 	}
-	group->holder[group->holder_count++] = root;
+	(*holder)[(*count)++] = root;
 	for (size_t i = 0; i < shown; i++) {
 		/* The first half from the root's end of the path, the second from the block's. */
 		size_t from_end = i < shown / 2 ? path->count - 1 - i : shown - 1 - i;
@@ -162,29 +162,26 @@ static struct mw_error *write_path(const struct path *path, char *root, struct m
 
 		if (!text)
 			return mw_error_nomem();
-		group->holder[group->holder_count++] = text;
+		(*holder)[(*count)++] = text;
 	}
 	return NULL;
 }
 
 struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_blocks *blocks,
-				struct mw_classes *classes, const struct mw_reached *reached,
-				struct mw_heap_group *group)
+				struct mw_classes *classes, const struct mw_reached *reached, struct mw_block block,
+				char ***holder, size_t *count)
 {
 	struct path path = {0};
-	struct mw_block block;
 	struct mw_root root;
 	struct mw_error *err;
 	bool held = false;
 	char *name = NULL;
 
-	if (!group->sample_count || !mw_blocks_find(blocks, group->samples[0], &block))
-		return NULL;
 	err = climb(image, blocks, classes, reached, block, &path, &root, &held);
 	if (!err && held)
 		err = name_root(image, classes, &root, &name);
 	if (!err && name)
-		err = write_path(&path, name, group);
+		err = write_path(&path, name, holder, count);
 	free(path.items);
 	return err;
 }

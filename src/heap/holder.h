@@ -6,10 +6,10 @@
 #include "heap/classes.h"
 #include "heap/reach.h"
 
-/* Fill in group->holder: the path to its first sample by the fewest steps, root first, blocks that are alike in a row
- * as one. None where nothing leads to it. Errors: MEMORY. */
+/* The path to a block by the fewest steps, root first, blocks that are alike in a row as one; none where nothing leads to
+ * it. *holder and its texts are malloc'ed, also on failure. Errors: MEMORY. */
 struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_blocks *blocks,
-				struct mw_classes *classes, const struct mw_reached *reached,
-				struct mw_heap_group *group) MW_MUST_CHECK;
+				struct mw_classes *classes, const struct mw_reached *reached, struct mw_block block,
+				char ***holder, size_t *count) MW_MUST_CHECK;
 
 #endif

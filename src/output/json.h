@@ -19,6 +19,8 @@ json_t *mw_json_error(struct mw_spread spread);
 json_t *mw_json_date(int64_t realtime_ns);
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count);
 json_t *mw_json_texts(const char *const *texts, size_t count);
+/* {definite, indirect, possible, reachable} */
+json_t *mw_json_leaks(const struct mw_amount amounts[MW_REACH_COUNT]);
 json_t *mw_json_space(const struct mw_report_space *space);
 
 /* Add a value, which is given away, to an array or object; that is dropped and becomes NULL without memory. */

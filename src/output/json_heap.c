@@ -53,15 +53,6 @@ static json_t *allocator_value(const struct mw_heap_figures *figures)
 			 MW_KEY("skipped", bytes_value(figures->skipped)));
 }
 
-static json_t *leaks_value(const struct mw_heap_report *heap)
-{
-	json_t *object = json_object();
-
-	for (unsigned i = 0; i < MW_REACH_COUNT; i++)
-		mw_json_set(&object, verdicts[i], mw_json_amount(heap->leaks[i]));
-	return object;
-}
-
 static json_t *group_value(const struct mw_heap_group *group)
 {
 	json_t *holder = group->holder_count ? mw_json_texts((const char *const *)group->holder, group->holder_count)
@@ -87,7 +78,7 @@ static json_t *head_value(const struct mw_heap_report *heap)
 		MW_KEY("started", mw_json_date(heap->started_realtime_ns)),
 		MW_KEY("method", heap->forked ? "fork" : "live"), MW_OF(heap, why), MW_OF(heap, pause_ns),
 		MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, rss), MW_OF(heap, swapped),
-		MW_OF(heap, page_tables), MW_KEY("leaks", leaks_value(heap)),
+		MW_OF(heap, page_tables), MW_KEY("leaks", mw_json_leaks(heap->leaks)),
 		MW_KEY("account", MW_ARRAY(i, heap->line_count, line_value(&heap->lines[i]))),
 		MW_KEY("allocators", MW_ARRAY(i, heap->allocator_count, allocator_value(&heap->allocators[i]))),
 		MW_KEY("groups", MW_ARRAY(i, heap->group_count, group_value(&heap->groups[i]))),
