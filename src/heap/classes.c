@@ -152,6 +152,13 @@ static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, 
 	return NULL;
 }
 
+const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr)
+{
+	const struct mw_module *module = module_of(classes, addr);
+
+	return module ? module->path : NULL;
+}
+
 struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, const char **name, uint64_t *offset)
 {
 	struct variable *variable;
