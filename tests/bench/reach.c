@@ -173,6 +173,23 @@ static double peak_mib(void)
 	return kib / 1024;
 }
 
+/* What reading alone takes, in the same windows, with a look at each word. */
+static void measure_copy(const struct mw_image *image, uint64_t bytes)
+{
+	static uint64_t window[(256 << 10) / 8];
+	double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t pointers = 0;
+
+	for (mw_addr at = HEAP; at < HEAP + bytes; at += sizeof(window)) {
+		size_t count = mw_image_read_some(image, at, window, sizeof(window)) / 8;
+
+		for (size_t i = 0; i < count; i++)
+			pointers += window[i] - HEAP < bytes;
+	}
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	printf("pointers=%" PRIu64 " copy_gb_per_cpu_second=%.3f\n", pointers, (double)bytes / cpu / 1e9);
+}
+
 static void measure(const struct mw_image *image, const struct mw_blocks *blocks, unsigned threads, bool holders)
 {
 	struct mw_reach_options options = {.threads = threads, .holders = holders};
@@ -224,9 +241,10 @@ int main(int argc, char **argv)
 	printf("blocks=%" PRIu64 " bytes=%" PRIu64 " before_mib=%.1f\n", heap.blocks, heap.bytes, peak_mib());
 	peak_mib();
 	printf("index_mib=%.1f\n", peak_mib());
+	measure_copy(&image, heap.bytes);
 	measure(&image, blocks, threads, false);
 	if (!getenv("NOH"))
-	measure(&image, blocks, threads, true);
+		measure(&image, blocks, threads, true);
 	mw_blocks_destroy(blocks);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
