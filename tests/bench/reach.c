@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * reach BLOCKS AVERAGE [THREADS]: how quickly a made-up heap of another process is looked through for reachable blocks,
- * with and without dominators, and in how much memory. AVERAGE is the bytes of a block. A third of the words of the first
- * 128 bytes of a block are pointers, most to blocks near by; behind these every 16th is.
+ * reach BLOCKS AVERAGE RARITY [THREADS]: how quickly a made-up heap of another process is looked through for reachable
+ * blocks, with and without dominators, and in how much memory. AVERAGE is the bytes of a block. A third of the words of the
+ * first 128 bytes of a block are pointers, most to blocks near by; behind these one of RARITY is.
  */
 #include "heap/reach.h"
 
@@ -26,7 +26,7 @@
 #define TAIL  8u
 
 struct heap {
-	uint64_t blocks, average, bytes;
+	uint64_t blocks, average, rarity, bytes;
 	mw_addr *starts; /* one more than there are blocks */
 };
 
@@ -89,7 +89,7 @@ static void fill(const struct heap *heap)
 			uint64_t near = (i + roll(&random, NEAR)) % heap->blocks;
 
 			word[k] = random >> 32;
-			if (roll(&random, k < 16 ? 3 : 16) == 0)
+			if (roll(&random, k < 16 ? 3 : heap->rarity) == 0)
 				word[k] = heap->starts[roll(&random, 4) ? near : roll(&random, heap->blocks)];
 		}
 	}
@@ -221,14 +221,15 @@ int main(int argc, char **argv)
 	unsigned threads;
 	pid_t pid;
 
-	if (argc < 3 || argc > 4) {
-		fprintf(stderr, "usage: reach BLOCKS AVERAGE [THREADS]\n");
+	if (argc < 4 || argc > 5) {
+		fprintf(stderr, "usage: reach BLOCKS AVERAGE RARITY [THREADS]\n");
 		return 2;
 	}
 	heap.blocks = strtoull(argv[1], NULL, 0);
 	heap.average = strtoull(argv[2], NULL, 0);
-	threads = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 0) : 0;
-	if (heap.blocks < NEAR || heap.blocks >= UINT32_MAX || heap.average < 40)
+	heap.rarity = strtoull(argv[3], NULL, 0);
+	threads = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0;
+	if (heap.blocks < NEAR || heap.blocks >= UINT32_MAX || heap.average < 40 || heap.rarity < 1)
 		return 2;
 	lay_out(&heap);
 	pid = start(&heap);
