@@ -579,6 +579,11 @@ bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t
 	return true;
 }
 
+const struct mw_span *mw_blocks_span_of(const struct mw_blocks *blocks, mw_addr addr)
+{
+	return span_of(blocks, addr);
+}
+
 bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr)
 {
 	const uint32_t *entry = page_entry(blocks, addr);

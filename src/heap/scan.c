@@ -54,6 +54,11 @@ struct mw_scan {
 	mw_scan_visit *visit;
 	void *context;
 	const _Atomic uint64_t *bits;
+	const struct mw_span *spans;
+	bool once;
+	/* A bit for 16 bytes of all spans, 1/128 of them: whether a word with that address was met. NULL: not kept. */
+	_Atomic uint64_t *met;
+	uint64_t *met_first, met_words; /* by span; the number of its first bit */
 	_Atomic uint64_t scanned, unread;
 	uint64_t expected;
 	double told; /* to options->progress */
@@ -247,17 +252,42 @@ static void visit_batch(struct mw_scan_worker *worker)
 		scan->visit(scan->context, worker, &pointers[i]);
 }
 
-static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
 {
-	struct mw_scan *scan = worker->scan;
-
-	word &= scan->mask;
-	if (word - scan->lowest >= scan->extent || !mw_blocks_may_hold(scan->blocks, word))
-		return;
-	mw_blocks_prefetch(scan->blocks, word);
+	mw_blocks_prefetch(worker->scan->blocks, word);
 	worker->batch[worker->batch_count++] = (struct word){word, at, source};
 	if (worker->batch_count == BATCH)
 		visit_batch(worker);
+}
+
+/* Has the word been met in this pass? Where two threads meet words at the same time, they may both be told that it has
+ * not. */
+static inline bool was_met(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
+{
+	uint64_t number, bit, bits;
+
+	if (!scan->once || word % 16 != 0)
+		return false;
+	number = scan->met_first[span - scan->spans] + (word - span->start) / 16;
+	bit = UINT64_C(1) << (number % 64);
+	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
+	if (bits & bit)
+		return true;
+	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
+	return false;
+}
+
+static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+{
+	const struct mw_scan *scan = worker->scan;
+	const struct mw_span *span;
+
+	word &= scan->mask;
+	if (word - scan->lowest >= scan->extent)
+		return;
+	span = mw_blocks_span_of(scan->blocks, word);
+	if (span && !was_met(scan, span, word))
+		put_in_batch(worker, word, at, source);
 }
 
 static void tell(struct mw_scan *scan, uint64_t scanned)
@@ -535,7 +565,7 @@ void mw_scan_block(struct mw_scan *scan, uint32_t number)
 
 void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source)
 {
-	look_at(scan->workers[0], word, at, source);
+	put_in_batch(scan->workers[0], word & scan->mask, at, source);
 	visit_batch(scan->workers[0]);
 	hand_in(scan->workers[0]);
 }
@@ -547,6 +577,22 @@ static unsigned cpus(void)
 	cpu_set_t set;
 
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* Without memory for it, all words are looked up. */
+static void keep_met(struct mw_scan *scan, size_t spans)
+{
+	uint64_t bits = 0;
+
+	scan->met_first = calloc(spans + 1, sizeof(*scan->met_first));
+	if (!scan->met_first)
+		return;
+	for (size_t i = 0; i < spans; i++) {
+		scan->met_first[i] = bits;
+		bits += (scan->spans[i].end - scan->spans[i].start) / 16 + 1;
+	}
+	scan->met_words = bits / 64 + 1;
+	scan->met = calloc(scan->met_words, sizeof(*scan->met));
 }
 
 struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_blocks *blocks,
@@ -567,6 +613,8 @@ struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_bl
 	scan->blocks = blocks;
 	scan->options = options;
 	scan->mask = ~options->tag_bits;
+	scan->spans = span_of;
+	keep_met(scan, spans);
 	if (spans) {
 		scan->lowest = span_of[0].start;
 		scan->extent = span_of[spans - 1].end - scan->lowest;
@@ -597,16 +645,24 @@ void mw_scan_destroy(struct mw_scan *scan)
 		free(scan->workers[i]);
 	free((void *)scan->workers);
 	free(scan->large);
+	free((void *)scan->met);
+	free(scan->met_first);
 	pthread_mutex_destroy(&scan->lock);
 	free(scan);
 }
 
-void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits,
-		       struct mw_frontier *next)
+void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits, bool once)
 {
 	scan->visit = visit;
 	scan->context = context;
 	scan->bits = bits;
+	scan->once = once && scan->met;
+	if (scan->once)
+		memset((void *)scan->met, 0, scan->met_words * sizeof(*scan->met));
+}
+
+void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next)
+{
 	scan->next = next;
 }
 
