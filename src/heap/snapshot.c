@@ -20,6 +20,7 @@
 #include "tracee/copy.h"
 #include "tracee/inject.h"
 #include "tracee/quiesce.h"
+#include "tracee/seccomp_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,7 +142,7 @@ static struct mw_error *take_standing(struct mw_heap_snapshot *snapshot, struct 
 	snapshot->memory.process_fd = open(mw_path("/proc/%d/mem", (int)tid).text, O_RDONLY | O_CLOEXEC);
 	if (!fork || snapshot->why)
 		return NULL;
-	err = mw_copy_choose(&snapshot->inject, quiesce, &snapshot->before);
+	err = mw_copy_choose(&snapshot->inject, quiesce, &snapshot->before, MW_CALLS_COPY);
 	return take_why(snapshot, err ? err : mw_copy_make(&snapshot->inject, &snapshot->copy));
 }
 
@@ -192,6 +193,9 @@ static bool is_device(const struct mw_mapping *mapping)
 static bool is_copied(const struct mw_mapping *mapping, const struct mw_smap *smap)
 {
 	if (!smap || mapping->shared || smap->flags & MW_VM_CLEARED)
+		return false;
+	/* The kernel's own pages. */
+	if (strcmp(mapping->path, "[vdso]") == 0 || strcmp(mapping->path, "[uprobes]") == 0)
 		return false;
 	if (!mapping->inode)
 		return true;

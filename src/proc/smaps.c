@@ -46,12 +46,8 @@ static void take_field(const char *line, const char *end, struct mw_smap *out)
 		const char *name;
 		uint64_t *sum;
 	} fields[] = {
-		{"Rss:", &out->resident},
-		{"Shared_Hugetlb:", &out->resident},
-		{"Private_Hugetlb:", &out->resident},
-		{"Swap:", &out->swapped},
-		{"Anonymous:", &out->anonymous},
-		{"AnonHugePages:", &out->huge},
+		{"Rss:", &out->resident}, {"Shared_Hugetlb:", &out->resident}, {"Private_Hugetlb:", &out->resident},
+		{"Swap:", &out->swapped}, {"Anonymous:", &out->anonymous},     {"AnonHugePages:", &out->huge},
 	};
 
 	if (strncmp(line, "VmFlags:", strlen("VmFlags:")) == 0)

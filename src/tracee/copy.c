@@ -10,6 +10,7 @@
 #include "proc/memory_limit.h"
 #include "proc/peek.h"
 #include "proc/status.h"
+#include "tracee/seccomp_policy.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,8 +26,7 @@
 #define MIB         (UINT64_C(1) << 20)
 #define PATIENCE_NS UINT64_C(5000000000)
 #define REST_US     50
-#define STEPS       8u                 /* entries and exits of the calls by which it names itself */
-#define MOST_TRIES  16u                  /* at threads that are to fork */
+#define STEPS       8u                   /* entries and exits of the calls by which it names itself */
 #define LEAST_ROOM  (UINT64_C(16) << 20) /* for its page tables, and what else comes up */
 
 /* --- may it be? ----------------------------------------------------------------------------------------------------- */
@@ -94,6 +94,7 @@ static bool reads_directly(pid_t pid)
 
 struct mw_error *mw_copy_may(pid_t pid)
 {
+	mw_seccomp_prepare(pid);
 	if (shares_direct_reads() && reads_directly(pid))
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 				       "process %d reads files with O_DIRECT, which a fork could harm before Linux 6.5",
@@ -123,25 +124,25 @@ static struct mw_error *check_namespace(pid_t tid)
 
 /* --- making one ----------------------------------------------------------------------------------------------------- */
 
-struct mw_error *mw_copy_choose(struct mw_inject *inject, const struct mw_quiesce *quiesce, const struct mw_maps *maps)
+struct mw_error *mw_copy_choose(struct mw_inject *inject, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
+				uint32_t calls)
 {
-	struct mw_error *err = NULL;
-	unsigned tries = 0;
+	const struct mw_seccomp_policy_need need = mw_seccomp_policy_need_of(calls);
+	MW_CLEANUP(mw_seccomp_policy_deinit) struct mw_seccomp_policy policy = {.count = 0};
+	struct mw_permit permit;
+	pid_t tid;
 
-	for (unsigned stopped = 0; stopped < 2; stopped++)
-		for (size_t i = 0; i < quiesce->count && tries < MOST_TRIES; i++) {
-			const struct mw_quiet_thread *thread = &quiesce->threads[i];
-
-			/* A process that is stopped can as well. */
-			if (!mw_quiet_thread_can_call(thread) || thread->group_stopped != stopped)
-				continue;
-			tries++;
-			mw_error_destroy(err);
-			err = mw_inject_by(inject, thread->tid, maps);
-			if (!err && mw_inject_leads_back(inject))
-				return NULL;
-		}
-	return err ? err : mw_inject_no_sigframe(inject, quiesce->pid);
+	MW_TRY(mw_seccomp_policy_pick(&policy, quiesce, maps, &need, &tid, &permit));
+	if (!tid)
+		return mw_error_create(
+			MW_ERROR_UNSUPPORTED, 0,
+			permit.known ? "the seccomp filter of process %d may kill it for an injected fork if "
+				       "memwatch is killed at that moment"
+				     : "process %d is under a seccomp filter, which memwatch can read and suspend "
+				       "only with CAP_SYS_ADMIN, and when under no filter itself",
+			(int)quiesce->pid);
+	MW_TRY(mw_inject_by(inject, tid, maps));
+	return mw_inject_leads_back(inject) ? NULL : mw_inject_no_sigframe(inject, quiesce->pid);
 }
 
 static struct mw_error *fork_failed(pid_t tid, int errnum)
@@ -236,12 +237,19 @@ struct mw_error *mw_copy_settle(struct mw_copy *copy)
 void mw_copy_end(struct mw_copy *copy)
 {
 	int status;
+	pid_t got;
 
 	if (!copy->pid)
 		return;
 	kill(copy->pid, SIGKILL);
-	while (waitpid(copy->pid, &status, __WALL) == copy->pid ? WIFSTOPPED(status) : errno == EINTR)
-		;
+	for (;;) {
+		got = waitpid(copy->pid, &status, __WALL);
+		if (got == copy->pid && WIFSTOPPED(status))
+			/* It tells that it is about to end, unless it has come to stand. */
+			mw_error_destroy(mw_tracee_resume(copy->pid, 0));
+		else if (got == copy->pid || errno != EINTR)
+			break;
+	}
 	mw_orphans_spare_no_more(&copy->known);
 	copy->pid = 0;
 	copy->standing = false;
@@ -306,7 +314,7 @@ static void reaping_deinit(struct reaping *reaping)
 static struct mw_error *reap_standing(struct reaping *reaping, struct mw_quiesce *quiesce)
 {
 	MW_TRY(mw_quiesce_await_injector(quiesce));
-	MW_TRY(mw_copy_choose(&reaping->inject, quiesce, &reaping->maps));
+	MW_TRY(mw_copy_choose(&reaping->inject, quiesce, &reaping->maps, MW_CALL_BIT(WAIT4)));
 	for (size_t i = 0; i < reaping->count; i++) {
 		if (!is_remains(reaping->pid, reaping->copies[i]))
 			continue;
@@ -320,8 +328,8 @@ static struct mw_error *reap_standing(struct reaping *reaping, struct mw_quiesce
 static struct mw_error *reap_by(struct reaping *reaping, pid_t tid)
 {
 	struct mw_quiesce quiesce = {0};
-	struct mw_error *err = tid ? mw_quiesce_begin_one(&quiesce, reaping->pid, tid)
-				   : mw_quiesce_begin(&quiesce, reaping->pid);
+	struct mw_error *err =
+		tid ? mw_quiesce_begin_one(&quiesce, reaping->pid, tid) : mw_quiesce_begin(&quiesce, reaping->pid);
 
 	if (!err)
 		err = reap_standing(reaping, &quiesce);
@@ -350,6 +358,7 @@ static struct mw_error *prepare(struct reaping *reaping)
 	pid_t tid = mw_live_thread(reaping->pid);
 
 	MW_TRY(mw_fault("copy.reap"));
+	mw_seccomp_prepare(reaping->pid);
 	MW_TRY(mw_maps_read(tid, &reaping->maps));
 	return mw_inject_find_code(&reaping->inject, tid, &reaping->maps);
 }

@@ -37,11 +37,12 @@ struct mw_copy {
  */
 struct mw_error *mw_copy_may(pid_t pid) MW_MUST_CHECK;
 /*
- * Choose who performs the calls: of those that stand one that gets back to its work by itself if memwatch is killed.
- * `inject` has the code (mw_inject_find_code); `maps` may be a little older. Errors: UNSUPPORTED where there is none.
+ * Choose who performs calls (of seccomp_policy.h): of those that stand one that gets back to its work by itself if memwatch
+ * is killed amid one, and lives. `inject` has the code (mw_inject_find_code); `maps` may be a little older. Errors:
+ * UNSUPPORTED where there is none, with the reason.
  */
-struct mw_error *mw_copy_choose(struct mw_inject *inject, const struct mw_quiesce *quiesce,
-				const struct mw_maps *maps) MW_MUST_CHECK;
+struct mw_error *mw_copy_choose(struct mw_inject *inject, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
+				uint32_t calls) MW_MUST_CHECK;
 /*
  * Have a thread that stands fork the process. `out` stays where it is until mw_copy_end(), which is for the calling
  * thread. Errors: UNSUPPORTED with the reason, where it may not or can't; GONE, SYSTEM.

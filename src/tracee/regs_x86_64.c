@@ -205,7 +205,8 @@ size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64
 	return head + area;
 }
 
-size_t mw_regs_call_frame(long number, const uint64_t arguments[6], mw_addr insn, mw_addr sp, mw_addr restorer, uint8_t *out)
+size_t mw_regs_call_frame(long number, const uint64_t arguments[6], mw_addr insn, mw_addr sp, mw_addr restorer,
+			  uint8_t *out)
 {
 	struct mw_tracee_regs regs = {.raw = {.cs = CODE_64, .ss = DATA_64}};
 	struct frame frame;

@@ -177,8 +177,7 @@ size_t mw_sigframe_room(pid_t tid)
 
 static struct mw_error *scratch_take_up(pid_t tid, const struct mw_scratch *scratch)
 {
-	return mw_remote_write(tid, scratch->at - MW_SCRATCH_HEAD, scratch->before,
-			       sizeof(scratch->before));
+	return mw_remote_write(tid, scratch->at - MW_SCRATCH_HEAD, scratch->before, sizeof(scratch->before));
 }
 
 struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const void *bytes, size_t size,
@@ -670,8 +669,8 @@ static size_t put_link(const struct mw_way_code *code, long number, const uint64
 {
 	size_t first = put_first(code, out);
 
-	return first + mw_regs_call_frame(number, arguments, code->insn, sp, code->restorer ? code->restorer : code->insn,
-					  out + first);
+	return first + mw_regs_call_frame(number, arguments, code->insn, sp,
+					  code->restorer ? code->restorer : code->insn, out + first);
 }
 
 static void put_chain(const struct mw_way_code *code, mw_addr at, uint8_t *out)
