@@ -12,6 +12,7 @@
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
+#include "tracee/preflight.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ static struct mw_error *take(struct mw_look *look)
 	const struct mw_heap_snapshot_options options = {.no_fork = look->options.no_fork};
 
 	MW_TRY(copy_holes(look));
+	MW_TRY(mw_preflight(look->pid));
 	announce(look, "taking a snapshot", -1);
 	MW_TRY(mw_heap_snapshot_take(look->pid, &options, &look->snapshot));
 	return mw_maps_read(mw_live_thread(look->pid), &look->maps);
