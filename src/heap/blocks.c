@@ -12,14 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN        16u
-#define PAGE_SHIFT   12u
+#define GRAIN      16u
+#define PAGE_SHIFT 12u
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* the table is made anew for each input */
+#define LEAF_SHIFT   24u
+#define ADDRESS_BITS 36u
+#else
 #define LEAF_SHIFT   30u
 #define ADDRESS_BITS 48u
-#define LEAVES       (1u << (ADDRESS_BITS - LEAF_SHIFT))
-#define LEAF_PAGES   (1u << (LEAF_SHIFT - PAGE_SHIFT))
-#define RANK_WORDS   8u /* of 64 bits, from one rank to the next */
-#define RANK_BITS    (64u * RANK_WORDS)
+#endif
+#define LEAVES     (1u << (ADDRESS_BITS - LEAF_SHIFT))
+#define LEAF_PAGES (1u << (LEAF_SHIFT - PAGE_SHIFT))
+#define RANK_WORDS 8u /* of 64 bits, from one rank to the next */
+#define RANK_BITS  (64u * RANK_WORDS)
 
 struct mw_blocks {
 	struct mw_heap_allocator *allocators;

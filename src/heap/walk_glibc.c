@@ -281,18 +281,19 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 
 	while (stretch->end - run->at >= FENCE) {
 		enum mw_glibc_outcome outcome = mw_glibc_run_on(&walk->window, stretch, &visitor, run);
-		mw_addr last = run->at - run->before, next;
+		/* The last chunk that had a header, though it may be a wrong one. */
+		mw_addr last = run->at - (outcome == MW_GLIBC_FENCED ? FENCE : run->before), next;
 
 		if (outcome == MW_GLIBC_WHOLE)
 			run->at = stretch->end;
 		if (outcome != MW_GLIBC_TORN && (fences || stretch->end - run->at <= FENCE))
 			break;
-		next = next_anchor(walk, stretch, run->at + (run->at < stretch->top || !stretch->top ? FENCE : 0));
+		/* The top is there, whatever its header says. */
+		next = run->at == stretch->top ? run->at : next_anchor(walk, stretch, run->at + FENCE);
 		(void)mw_span_cut(walk->blocks, walk->span, last + MW_GLIBC_HEADER);
 		MW_TRY(mw_glibc_skip(walk, last + MW_GLIBC_HEADER, next == stretch->end ? next : next + MW_GLIBC_HEADER,
 				     why));
-		/* The top is there, whatever its header says. */
-		if (next == stretch->top && next == run->at) {
+		if (run->at == stretch->top) {
 			(void)mw_span_cut(walk->blocks, walk->span, next + MW_GLIBC_HEADER);
 			next = stretch->end;
 		}
@@ -334,6 +335,19 @@ static bool in_heap(const struct mw_glibc_walk *walk, mw_addr addr)
 	return addr >= walk->process.heap.start && addr < walk->process.heap.end;
 }
 
+/* Behind the first fence there is another, and before them the rest of a top that was as small. */
+static mw_addr behind_fences(const struct mw_glibc_walk *walk, mw_addr at, mw_addr end)
+{
+	uint64_t head;
+
+	for (unsigned i = 0; i < 2 && end - at >= FENCE; i++) {
+		if (!glibc_read(&walk->process, at + 8, &head, sizeof(head)) || (head & ~GLIBC_FLAGS) != FENCE)
+			break;
+		at += FENCE;
+	}
+	return at;
+}
+
 /* The main arena in [heap], and behind what others took of the break. */
 static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 {
@@ -341,7 +355,7 @@ static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 	struct mw_glibc_stretch stretch = {
 		.first = heap->start, .end = heap->end, .foreign = GLIBC_MMAPPED | GLIBC_NON_MAIN};
 	uint64_t head;
-	mw_addr at;
+	mw_addr at, next;
 
 	if (in_heap(walk, walk->parameters.first))
 		stretch.first = (walk->parameters.first + GLIBC_ALIGNMENT - 1) & ~(mw_addr)(GLIBC_ALIGNMENT - 1);
@@ -371,11 +385,9 @@ static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 			at = run.start;
 		}
 		MW_TRY(walk_span(walk, &stretch, true, at, &at));
-		/* There are two. */
-		if (at < stretch.end) {
-			MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, at + FENCE));
-			at += FENCE;
-		}
+		next = behind_fences(walk, at, stretch.end);
+		MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, next));
+		at = next;
 	}
 	return NULL;
 }
@@ -401,10 +413,9 @@ static bool is_region(struct mw_glibc_walk *walk, mw_addr first, mw_addr end, mw
 	case MW_GLIBC_WHOLE:
 		return true;
 	case MW_GLIBC_FENCED:
-		/* The second fence ends a mapping, of whole pages. */
-		stretch->end = run.at + FENCE;
-		return stretch->end % MW_GLIBC_PAGE == 0 &&
-		       glibc_read(&walk->process, run.at + 8, &head, sizeof(head)) && (head & ~GLIBC_FLAGS) == FENCE;
+		/* The last fence ends a mapping, of whole pages. */
+		stretch->end = behind_fences(walk, run.at, end);
+		return stretch->end != run.at && stretch->end % MW_GLIBC_PAGE == 0;
 	default:
 		return false;
 	}
@@ -428,7 +439,7 @@ static struct mw_error *walk_mappings(struct mw_glibc_walk *walk, mw_addr top)
 			end_bounded(walk);
 			if (!good)
 				continue;
-			MW_TRY(walk_span(walk, &stretch, false, from, &at));
+			MW_TRY(walk_span(walk, &stretch, true, from, &at));
 			MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, stretch.end));
 			if (stretch.top)
 				walk->main_end = stretch.end;
