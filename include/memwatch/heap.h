@@ -73,7 +73,7 @@ struct mw_heap_report {
 	int64_t started_realtime_ns;
 	bool forked;       /* a copy was read; else the process as it ran */
 	char *why;         /* why no copy was read; NULL */
-	uint64_t pause_ns; /* the longest time for which it stood */
+	uint64_t pause_ns; /* how long it stood, in all its stops */
 	double seconds;    /* the whole look */
 	uint64_t scanned;  /* bytes looked through for pointers */
 	uint64_t rss, swapped;

@@ -24,7 +24,8 @@ void mw_glibc_window_forget(struct mw_glibc_window *window)
 
 static bool is_late(struct mw_glibc_window *window)
 {
-	window->late = window->late || (window->deadline_ns != UINT64_MAX && mw_clock_ns() > window->deadline_ns);
+	window->late = window->late || (window->most_looks && window->looks > window->most_looks) ||
+		       (window->deadline_ns != UINT64_MAX && mw_clock_ns() > window->deadline_ns);
 	return window->late;
 }
 
@@ -52,7 +53,9 @@ static bool holds(const struct mw_glibc_window *window, mw_addr addr, size_t siz
 
 const void *mw_glibc_window_at(struct mw_glibc_window *window, mw_addr addr, size_t size, uint64_t ahead)
 {
-	if (++window->looks % LOOKS == 0 && is_late(window))
+	if (++window->looks % LOOKS == 0)
+		(void)is_late(window);
+	if (window->late)
 		return NULL;
 	if (!holds(window, addr, size) && (!fill(window, addr, ahead) || !holds(window, addr, size)))
 		return NULL;
@@ -300,7 +303,9 @@ static unsigned length_at(const struct cache_layout *layout, const unsigned char
 {
 	unsigned count = count_at(layout, cache, bin);
 
-	return layout->slots ? slots - count : count;
+	if (layout->slots)
+		return slots > count ? slots - count : 0;
+	return count;
 }
 
 /* Is the block a thread's cache that is not empty? */

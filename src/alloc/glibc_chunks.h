@@ -17,7 +17,7 @@
 
 #include "alloc/glibc_arenas.h"
 
-#define MW_GLIBC_WINDOW ((size_t)256 << 10)
+#define MW_GLIBC_WINDOW ((size_t)128 << 10) /* what is copied is in the CPU's cache still when it is looked at */
 
 /* --- memory, read page by page or more at once ------------------------------------------------------------------ */
 
@@ -26,8 +26,9 @@ struct mw_glibc_window {
 	const struct mw_glibc_process *process;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
 	unsigned char *bytes; /* MW_GLIBC_WINDOW of them; the caller's */
-	bool late;            /* the deadline is over: nothing is read any more */
-	unsigned looks;       /* a list may lead round and round within what was read */
+	uint64_t looks;       /* so far: a list may lead round and round within what was read */
+	uint64_t most_looks;  /* 0: as many as it takes */
+	bool late;            /* the deadline is over, or there were too many looks: nothing is read any more */
 	mw_addr start;
 	size_t size;
 };
@@ -110,6 +111,12 @@ struct mw_glibc_caches {
 	mw_addr *items;
 	size_t count, capacity;
 };
+
+/* Of the size that a cache's chunk has in some release? */
+static inline bool mw_glibc_is_cache_size(uint64_t size)
+{
+	return size - 0x250 <= 0x310 - 0x250;
+}
 
 /* Add it if it looks like one. Errors: MEMORY. */
 struct mw_error *mw_glibc_caches_see(struct mw_glibc_caches *caches, struct mw_glibc_window *window,

@@ -42,7 +42,8 @@ static void see_chunk(void *context, const struct mw_glibc_chunk *chunk)
 		walk->free += chunk->size;
 		walk->torn += chunk->torn;
 	}
-	if (!mw_error_none(mw_glibc_caches_see(&walk->caches, &walk->window, chunk)))
+	if (mw_glibc_is_cache_size(chunk->size) &&
+	    !mw_error_none(mw_glibc_caches_see(&walk->caches, &walk->window, chunk)))
 		walk->no_memory = true;
 }
 

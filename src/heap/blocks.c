@@ -257,6 +257,20 @@ bool mw_span_cut(struct mw_blocks *blocks, uint32_t number, mw_addr at)
 	return true;
 }
 
+bool mw_span_add(struct mw_blocks *blocks, uint32_t number, mw_addr at, bool live)
+{
+	const struct mw_span *span = number < blocks->span_count ? &blocks->spans[number] : NULL;
+	uint64_t grain, bit;
+
+	if (!span || !span->begins || !in_span(span, at) || (at - span->start) % GRAIN)
+		return false;
+	grain = (at - span->start) / GRAIN;
+	bit = UINT64_C(1) << (grain % 64);
+	span->begins[grain / 64] |= bit;
+	span->live[grain / 64] = live ? span->live[grain / 64] | bit : span->live[grain / 64] & ~bit;
+	return true;
+}
+
 void mw_blocks_end_span(struct mw_blocks *blocks, uint32_t number, mw_addr end)
 {
 	struct mw_span *span = number < blocks->span_count ? &blocks->spans[number] : NULL;
@@ -622,5 +636,24 @@ bool mw_span_next(const struct mw_span *span, mw_addr *at, struct mw_segment *ou
 		      : *at == span->start ? span->first
 					   : out->number + 1;
 	*at += size;
+	return true;
+}
+
+bool mw_span_next_free(const struct mw_span *span, mw_addr *at, mw_addr *start, mw_addr *end)
+{
+	uint64_t grains = grains_of(span), grain = (*at - span->start) / GRAIN;
+	size_t word = (size_t)(grain / 64), words = words_for(grains);
+	uint64_t bits;
+
+	if (*at >= span->end || !span->begins)
+		return false;
+	bits = span->begins[word] & ~span->live[word] & ~UINT64_C(0) << (grain % 64);
+	while (!bits && ++word < words)
+		bits = span->begins[word] & ~span->live[word];
+	if (!bits)
+		return false;
+	grain = word * 64 + (uint64_t)__builtin_ctzll(bits);
+	*start = span->start + grain * GRAIN;
+	*end = *at = span->start + next_bit(span->live, grain, grains) * GRAIN;
 	return true;
 }

@@ -90,6 +90,8 @@ struct mw_error *mw_blocks_add_span(struct mw_blocks *blocks, uint32_t arena, mw
 				    uint64_t segment, uint32_t tail, uint32_t *number) MW_MUST_CHECK;
 /* A segment begins at `at` (of a span of any sizes). False: that is not in the span, or no multiple of 16 from its start. */
 bool mw_span_cut(struct mw_blocks *blocks, uint32_t span, mw_addr at);
+/* Both at once: a segment begins at `at`, and is live or free. */
+bool mw_span_add(struct mw_blocks *blocks, uint32_t span, mw_addr at, bool live);
 /* The span ends at `end`, a multiple of 16 from its start, no later than it did: what is behind is its no more. It goes where
  * nothing is left of it, and was the last that was added. */
 void mw_blocks_end_span(struct mw_blocks *blocks, uint32_t span, mw_addr end);
@@ -143,5 +145,8 @@ struct mw_segment {
 	uint32_t number;
 };
 bool mw_span_next(const struct mw_span *span, mw_addr *at, struct mw_segment *out);
+/* The next stretch of segments that are not live, from *at on, where a segment begins, or the span ends; *at is then
+ * behind it. Not of slabs. */
+bool mw_span_next_free(const struct mw_span *span, mw_addr *at, mw_addr *start, mw_addr *end);
 
 #endif

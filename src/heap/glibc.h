@@ -35,6 +35,9 @@ struct mw_glibc_walk {
 	struct mw_glibc_arenas arenas;
 	struct mw_glibc_parameters parameters;
 	struct mw_glibc_caches caches;
+	uint64_t
+		looks_left; /* at what may lead round and round, or nowhere: lists, and memory where chunks are looked for */
+	unsigned anchors_left;
 	uint32_t allocator;
 	uint32_t arena, span; /* that are being walked */
 	mw_addr *tops;        /* where spans end that end in a top */

@@ -49,25 +49,6 @@ static uint64_t of_top(const struct mw_glibc_walk *walk, mw_addr chunk, mw_addr 
 	return mw_image_residence(walk->image, end - area / unit * unit, end).resident;
 }
 
-/* The next stretch of segments that are not live, from *at on. */
-static bool next_free(const struct mw_span *span, mw_addr *at, mw_addr *start, mw_addr *end)
-{
-	struct mw_segment segment = {0};
-	mw_addr from = *at;
-
-	*start = *end = 0;
-	while (mw_span_next(span, &from, &segment)) {
-		if (segment.live && *end)
-			break;
-		if (!segment.live) {
-			*start = *end ? *start : segment.start;
-			*end = from;
-		}
-		*at = from;
-	}
-	return *end != 0;
-}
-
 static bool ends_in_top(const struct mw_glibc_walk *walk, const struct mw_span *span)
 {
 	MW_EACH(top, walk->tops, walk->top_count)
@@ -81,7 +62,7 @@ static uint64_t of_span(const struct mw_glibc_walk *walk, const struct mw_span *
 	mw_addr at = span->start, start, end;
 	uint64_t sum = 0;
 
-	while (next_free(span, &at, &start, &end)) {
+	while (mw_span_next_free(span, &at, &start, &end)) {
 		if (end != span->end || !ends_in_top(walk, span))
 			sum += of_chunk(walk, start - MW_GLIBC_HEADER, end - MW_GLIBC_HEADER);
 		else if (span->arena == walk->main && end == walk->main_end)

@@ -8,6 +8,7 @@
 #include "heap/holder.h"
 #include "heap/snapshot.h"
 #include "heap/walker.h"
+#include "proc/file.h"
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
@@ -133,6 +134,18 @@ struct mw_error *mw_look_holder(struct mw_look *look, mw_addr addr, char ***hold
 					: NULL;
 }
 
+/* Bytes, as the kernel counts them. */
+static uint64_t page_tables_of(pid_t pid)
+{
+	static const char name[] = "\nVmPTE:";
+	char text[8192];
+	const char *line = NULL;
+
+	if (mw_error_none(mw_proc_file_read_small(text, sizeof(text), NULL, "/proc/%d/status", (int)pid)))
+		line = strstr(text, name);
+	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : MW_SIZE_UNKNOWN;
+}
+
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -161,7 +174,7 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	report->why = why ? strdup(why) : NULL;
 	report->scanned = mw_reached_scanned(look->reached);
 	report->pause_ns = mw_heap_snapshot_pause_ns(look->snapshot);
-	report->page_tables = MW_SIZE_UNKNOWN;
+	report->page_tables = page_tables_of(look->pid);
 	report->seconds = (double)(mw_clock_ns() - look->begin_ns) / 1e9;
 	return mw_advise(report);
 }

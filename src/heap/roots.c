@@ -186,16 +186,18 @@ static bool is_shared(const struct mw_image *image, const struct mw_image_thread
 static mw_addr tls_start(const struct mw_image *image, const struct mw_image_thread *thread)
 {
 	const struct mw_image_mapping *mapping = mw_image_mapping_of(image, thread->thread_pointer);
-	mw_addr at, block, start = thread->thread_pointer;
+	mw_addr at, block, lowest, start = thread->thread_pointer;
 	uint64_t entry[2], count;
 
 	if (!mapping || !mw_roots_thread_vector(image, thread, &at, &block) ||
 	    !mw_image_read(image, block, &count, sizeof(count)) || count > VECTOR_MAX)
 		return start;
+	/* It lies behind the stack, or in memory of its own. */
+	lowest = thread->sp > mapping->start && thread->sp < start ? thread->sp : mapping->start;
 	for (uint64_t i = 1; i <= count; i++) {
 		if (!mw_image_read(image, block + 16 + i * sizeof(entry), entry, sizeof(entry)))
 			break;
-		if (entry[0] >= mapping->start && entry[0] < start && entry[0] > thread->sp)
+		if (entry[0] >= lowest && entry[0] < start)
 			start = entry[0];
 	}
 	return start;

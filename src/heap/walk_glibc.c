@@ -23,7 +23,8 @@
 #include <string.h>
 
 #define FENCE          16u
-#define MAX_ANCHORS    (1u << 20)           /* free chunks that are looked at behind damage, in one stretch */
+#define MAX_ANCHORS    (1u << 20) /* free chunks that are looked at behind damage */
+#define MAX_LOOKS      (UINT64_C(1) << 25)
 #define MAX_CONSTANT   ((uint64_t)64 << 20) /* of a file's constants that are looked through */
 #define OLDEST         27u                  /* glibc 2.27 … */
 #define NEWEST         43u                  /* … to 2.43 are known */
@@ -196,6 +197,21 @@ struct mw_error *mw_glibc_skip(struct mw_glibc_walk *walk, mw_addr start, mw_add
 	return mw_blocks_add_skipped(walk->blocks, start, end - start, why);
 }
 
+/* From here on until it is ended, only so much is looked at. */
+static void begin_bounded(struct mw_glibc_walk *walk)
+{
+	walk->window.most_looks = walk->window.looks + walk->looks_left;
+}
+
+static void end_bounded(struct mw_glibc_walk *walk)
+{
+	uint64_t most = walk->window.most_looks;
+
+	walk->looks_left = most > walk->window.looks ? most - walk->window.looks : 1;
+	walk->window.most_looks = 0;
+	walk->window.late = false;
+}
+
 static void note(struct mw_glibc_walk *walk, struct mw_error *err)
 {
 	if (walk->err)
@@ -209,11 +225,9 @@ static void see_chunk(void *context, const struct mw_glibc_chunk *chunk)
 	struct mw_glibc_walk *walk = context;
 	mw_addr block = chunk->at + MW_GLIBC_HEADER;
 
-	(void)mw_span_cut(walk->blocks, walk->span, block);
-	if (chunk->kind == MW_GLIBC_USED) {
-		(void)mw_span_set_live(walk->blocks, walk->span, block, true);
+	mw_span_add(walk->blocks, walk->span, block, chunk->kind == MW_GLIBC_USED);
+	if (mw_glibc_is_cache_size(chunk->size))
 		note(walk, mw_glibc_caches_see(&walk->caches, &walk->window, chunk));
-	}
 	if (chunk->torn)
 		note(walk, mw_glibc_skip(walk, block, block + chunk->size,
 					 "a free chunk's two ends disagree about its size"));
@@ -235,9 +249,8 @@ static bool is_anchor(struct mw_glibc_walk *walk, mw_addr at, const uint64_t hea
 static mw_addr next_anchor(struct mw_glibc_walk *walk, const struct mw_glibc_stretch *stretch, mw_addr from)
 {
 	mw_addr last = stretch->top > from ? stretch->top : stretch->end;
-	unsigned looked = 0;
 
-	for (mw_addr at = from; at < last && last - at >= GLIBC_LEAST && looked < MAX_ANCHORS; at += GLIBC_ALIGNMENT) {
+	for (mw_addr at = from; at < last && last - at >= GLIBC_LEAST && walk->anchors_left; at += GLIBC_ALIGNMENT) {
 		const uint64_t *bytes = mw_glibc_window_at(&walk->window, at, 32, last - at);
 		uint64_t header[4];
 
@@ -247,7 +260,7 @@ static mw_addr next_anchor(struct mw_glibc_walk *walk, const struct mw_glibc_str
 		if (!(header[1] & GLIBC_PREV_INUSE) || !mw_glibc_is_chunk(stretch, at, header[1]) || !header[2] ||
 		    !header[3] || header[2] % 8 || header[3] % 8)
 			continue;
-		looked++;
+		walk->anchors_left--;
 		if (is_anchor(walk, at, header))
 			return at;
 	}
@@ -344,8 +357,12 @@ static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 
 		/* Where the first chunk is not known, and behind a fence, it is looked for. */
 		if (at != stretch.first || !in_heap(walk, walk->parameters.first)) {
-			if (mw_glibc_run_from_next(&walk->window, &stretch, NULL, at, stretch.end - at, &run) ==
-			    MW_GLIBC_TORN) {
+			enum mw_glibc_outcome outcome;
+
+			begin_bounded(walk);
+			outcome = mw_glibc_run_from_next(&walk->window, &stretch, NULL, at, stretch.end - at, &run);
+			end_bounded(walk);
+			if (outcome == MW_GLIBC_TORN) {
 				run.start = next_anchor(walk, &stretch, at);
 				MW_TRY(mw_glibc_skip(walk, at, run.start, "no chunk goes on from there to the top"));
 				if (run.start == stretch.end)
@@ -401,9 +418,15 @@ static struct mw_error *walk_mappings(struct mw_glibc_walk *walk, mw_addr top)
 
 		while (mw_image_next_present(walk->image, at, span->end, &from, &to)) {
 			struct mw_glibc_stretch stretch;
+			bool good;
 
 			at = from + MW_GLIBC_PAGE;
-			if (mw_blocks_may_hold(walk->blocks, from) || !is_region(walk, from, span->end, top, &stretch))
+			if (mw_blocks_may_hold(walk->blocks, from))
+				continue;
+			begin_bounded(walk);
+			good = is_region(walk, from, span->end, top, &stretch);
+			end_bounded(walk);
+			if (!good)
 				continue;
 			MW_TRY(walk_span(walk, &stretch, false, from, &at));
 			MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, stretch.end));
@@ -503,8 +526,12 @@ static bool free_cached(void *context, mw_addr chunk, uint64_t size)
 static struct mw_error *free_fast_bins(struct mw_glibc_walk *walk, const struct mw_glibc_arena *arena)
 {
 	const struct mw_glibc_members members = {walk, may_hold, free_fast};
+	bool good;
 
-	if (mw_glibc_fast_chunks(&walk->window, arena, &members))
+	begin_bounded(walk);
+	good = mw_glibc_fast_chunks(&walk->window, arena, &members);
+	end_bounded(walk);
+	if (good)
 		return NULL;
 	return mw_glibc_skip(walk, arena->bins + (mw_addr)GLIBC_FAST, arena->bins + (mw_addr)GLIBC_TOP,
 			     "a fast bin's list makes no sense");
@@ -514,9 +541,15 @@ static struct mw_error *free_caches(struct mw_glibc_walk *walk)
 {
 	const struct mw_glibc_members members = {walk, may_hold, free_cached};
 
-	MW_EACH(cache, walk->caches.items, walk->caches.count)
-		if (mw_glibc_cache_chunks(&walk->window, *cache, &members))
+	MW_EACH(cache, walk->caches.items, walk->caches.count) {
+		unsigned bad;
+
+		begin_bounded(walk);
+		bad = mw_glibc_cache_chunks(&walk->window, *cache, &members);
+		end_bounded(walk);
+		if (bad)
 			MW_TRY(mw_glibc_skip(walk, *cache, *cache + 1, "a list of a thread's cache makes no sense"));
+	}
 	return NULL;
 }
 
@@ -729,6 +762,8 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 		.heap = spans.heap,
 	};
 	walk.window = (struct mw_glibc_window){.process = &walk.process, .deadline_ns = UINT64_MAX, .bytes = bytes};
+	walk.looks_left = MAX_LOOKS;
+	walk.anchors_left = MAX_ANCHORS;
 	MW_TRY(mw_glibc_arenas_find(&walk.process, &walk.arenas));
 	several = walk.arenas.several;
 	if (!several)

@@ -6,7 +6,7 @@
  *   target     {pid, comm, exe}
  *   started    when the look began
  *   method     "fork": a copy was read; "live": the process as it ran, and `why` (null: it was asked for)
- *   pause_ns, seconds, scanned   the longest pause, the whole look, bytes looked through for pointers
+ *   pause_ns, seconds, scanned   all its pauses together, the whole look, bytes looked through for pointers
  *   rss, swapped, page_tables    bytes
  *   account    [{name, detail, bytes, swapped}]: the largest first; bytes sum to rss
  *   allocators [{name, version, module, walked, why, arenas, live: A, free: A, retained: {bytes}, trimmable: {bytes}|null,

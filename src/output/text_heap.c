@@ -36,7 +36,7 @@ static void put_head(struct writer *writer)
 	if (heap->swapped)
 		mw_line_printf(line, ", %s swapped out", mw_show_size(heap->swapped).text);
 	mw_text_paragraph(&writer->text, 2);
-	mw_line_printf(line, "  read %s in %s; paused for %s at most",
+	mw_line_printf(line, "  read %s in %s; paused for %s in all",
 		       heap->forked ? "from a forked copy" : "while it ran", mw_show_seconds(heap->seconds).text,
 		       mw_show_seconds((double)heap->pause_ns / 1e9).text);
 	mw_text_paragraph(&writer->text, 2);
@@ -169,6 +169,9 @@ static void put_account(struct writer *writer)
 			mw_line_printf(line, " (and %s swapped out)", mw_show_size(item->swapped).text);
 		mw_text_line(&writer->text, MW_STYLE_PLAIN);
 	}
+	if (heap->page_tables != MW_SIZE_UNKNOWN)
+		MW_TEXT_ROW(&writer->text, "  %10s %7s  page tables, beside all this",
+			    mw_show_size(heap->page_tables).text, "");
 	if (small)
 		MW_TEXT_ROW(&writer->text, "  %10s %7s  the rest, with --all in full", mw_show_size(small).text,
 			    mw_show_percent((double)small, (double)heap->rss).text);

@@ -8,6 +8,7 @@
  *      blocked  the break can't be moved from the beginning on
  *      blocks   … from half of the work on
  *      small    small blocks only
+ *      churn    they go on for ever, and the byte is written when they have begun
  */
 #include "glibc_child.h"
 
@@ -22,11 +23,12 @@
 
 static struct child_truth *truth;
 static unsigned long operations;
-static bool small, takes_break, blocks_break;
+static bool small, takes_break, blocks_break, churns;
 static pthread_barrier_t barrier;
 
 struct worker {
 	struct child_slot *slots;
+	volatile uint64_t *busy;
 	uint64_t seed;
 	bool main;
 };
@@ -69,9 +71,11 @@ static void *allocate(struct worker *worker, void *old, size_t size)
 	}
 }
 
+static void tell(void);
+
 static void work(struct worker *worker)
 {
-	for (unsigned long i = 0; i < operations; i++) {
+	for (unsigned long i = 0; i < operations || churns; i++) {
 		struct child_slot *slot = &worker->slots[any(worker, CHILD_SLOTS)];
 		char *old = (char *)(uintptr_t)slot->addr, *block;
 
@@ -79,6 +83,9 @@ static void work(struct worker *worker)
 			(void)memset(sbrk(100003), 0x61, 100003);
 		if (worker->main && blocks_break && i == operations / 2)
 			block_break();
+		if (worker->main && churns && i == operations)
+			tell();
+		*worker->busy = (uint64_t)(slot - worker->slots) + 1;
 		if (old && any(worker, 3)) {
 			free(old);
 			*slot = (struct child_slot){0, 0};
@@ -140,13 +147,15 @@ int main(int argc, char **argv)
 	for (int i = 4; i < argc; i++) {
 		small = small || strcmp(argv[i], "small") == 0;
 		takes_break = takes_break || strcmp(argv[i], "break") == 0;
+		churns = churns || strcmp(argv[i], "churn") == 0;
 		blocks_break = blocks_break || strcmp(argv[i], "blocks") == 0;
 		if (strcmp(argv[i], "blocked") == 0)
 			block_break();
 	}
 	pthread_barrier_init(&barrier, NULL, (unsigned)truth->threads + 1);
 	for (size_t i = 0; i <= truth->threads && i <= CHILD_THREADS; i++) {
-		workers[i] = (struct worker){truth->slots[i], strtoul(argv[3], NULL, 10) + 1000 * i, i == 0};
+		workers[i] = (struct worker){truth->slots[i], &truth->busy[i], strtoul(argv[3], NULL, 10) + 1000 * i,
+					     i == 0};
 		if (i && pthread_create(&thread, NULL, run, &workers[i]))
 			return 2;
 	}

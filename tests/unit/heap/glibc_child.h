@@ -17,6 +17,7 @@ struct child_truth {
 	/* mallinfo2() */
 	uint64_t arena, hblks, hblkhd, fsmblks, uordblks, fordblks, keepcost;
 	uint64_t threads;
+	uint64_t busy[CHILD_THREADS + 1]; /* the slot that each thread works on, + 1 */
 	char version[16];
 	struct child_slot slots[CHILD_THREADS + 1][CHILD_SLOTS]; /* the main thread's first */
 };

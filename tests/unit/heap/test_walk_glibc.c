@@ -278,13 +278,174 @@ static void tells_what_trim_gives_back(void **state)
 	check_trim("2 20000 16", "glibc.malloc.hugetlb=1");
 }
 
+static bool is_skipped(const struct child *child, const struct child_slot *slot)
+{
+	size_t count;
+	const struct mw_heap_skipped *skipped = mw_blocks_skipped(child->blocks, &count);
+
+	MW_EACH(range, skipped, count)
+		if (slot->addr >= range->start && slot->addr < range->start + range->bytes)
+			return true;
+	return false;
+}
+
+/* All blocks but those that threads work on are found, or lie in what was passed over; how many do. */
+static uint64_t check_moment(const struct child *child)
+{
+	uint64_t skipped = 0;
+
+	for (size_t i = 0; i <= child->truth->threads; i++) {
+		const struct child_slot *slots = child->truth->slots[i];
+
+		for (size_t j = 0; j < CHILD_SLOTS; j++) {
+			struct mw_block block;
+
+			if (!slots[j].addr || j + 1 == child->truth->busy[i])
+				continue;
+			if (is_skipped(child, &slots[j]))
+				skipped++;
+			else if (!mw_blocks_find(child->blocks, slots[j].addr, &block) ||
+				 block.start != slots[j].addr || block.size != slots[j].usable)
+				fail_msg("block %#lx of %lu bytes is not found, or not of that size", slots[j].addr,
+					 slots[j].usable);
+		}
+	}
+	return skipped;
+}
+
+/* Stopped anywhere, also inside malloc. */
+static void bears_any_moment(void **state)
+{
+	struct child child;
+	uint64_t skipped = 0, blocks = 0;
+	int status;
+
+	(void)state;
+	start(&child, "3 10000 21 small churn", "");
+	for (unsigned i = 0; i < 60; i++) {
+		assert_int_equal(kill(child.pid, SIGSTOP), 0);
+		assert_int_equal(waitpid(child.pid, &status, WUNTRACED), child.pid);
+		look(&child);
+		skipped += check_moment(&child);
+		blocks += sum_up(&child).blocks;
+		look_away(&child);
+		assert_int_equal(kill(child.pid, SIGCONT), 0);
+		usleep(1000 + 997 * i % 5000);
+	}
+	/* It is a thread's chunk now and then, no stretch. */
+	assert_true(skipped * 1000 < blocks);
+	end(&child);
+}
+
+/* --- damage ---------------------------------------------------------------------------------------------------------- */
+
+#define PATCHES 8
+
+/* An image of which a few words are others. */
+struct damaged {
+	const struct mw_image *image;
+	struct patch {
+		mw_addr at;
+		uint64_t value;
+	} patches[PATCHES];
+	size_t count;
+};
+
+static size_t read_damaged(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct damaged *damaged = context;
+	size_t got = mw_image_read_some(damaged->image, addr, out, size);
+
+	MW_EACH(patch, damaged->patches, damaged->count)
+		if (patch->at >= addr && patch->at - addr + sizeof(patch->value) <= got)
+			memcpy((char *)out + (patch->at - addr), &patch->value, sizeof(patch->value));
+	return got;
+}
+
+static void damage(struct damaged *damaged, mw_addr at, uint64_t value)
+{
+	damaged->patches[damaged->count++] = (struct patch){at, value};
+}
+
+/* A program has written over a block's header, or over what is behind the block. */
+static mw_addr damage_block(struct damaged *damaged, const struct child *child, unsigned kind, unsigned number)
+{
+	const struct child_slot *slot = &child->truth->slots[number % 3][number * 7919 % CHILD_SLOTS];
+
+	while (!slot->addr)
+		slot = slot == &child->truth->slots[2][CHILD_SLOTS - 1] ? &child->truth->slots[0][0] : slot + 1;
+	switch (kind) {
+	case 0:
+		damage(damaged, slot->addr - 8, UINT64_C(0x4141414141414141));
+		break;
+	case 1:
+		damage(damaged, slot->addr - 8, 0);
+		break;
+	case 2:
+		damage(damaged, slot->addr - 8, UINT64_MAX - 15);
+		break;
+	case 3:
+		damage(damaged, slot->addr - 8, (slot->usable + 8 + 16 * (number % 64)) | 1);
+		break;
+	default:
+		for (unsigned i = 0; i < 4; i++)
+			damage(damaged, slot->addr + slot->usable - 8 + 8 * i, UINT64_C(0x6161616161616161));
+	}
+	return slot->addr;
+}
+
+/* Each block is found, or lies in what was passed over, or in the block whose header is another. */
+static void check_damaged(const struct child *child, const mw_addr *damaged, size_t count)
+{
+	for (size_t i = 0; i < (child->truth->threads + 1) * CHILD_SLOTS; i++) {
+		const struct child_slot *slot = &child->truth->slots[i / CHILD_SLOTS][i % CHILD_SLOTS];
+		struct mw_block block;
+		bool known =
+			!slot->addr || is_skipped(child, slot) || mw_blocks_find(child->blocks, slot->addr, &block);
+
+		for (size_t j = 0; j < count && !known; j++)
+			known = slot->addr >= damaged[j] && slot->addr < damaged[j] + 2048;
+		if (!known)
+			fail_msg("block %#lx of %lu bytes is neither found nor passed over", slot->addr, slot->usable);
+	}
+}
+
+static void bears_damage(void **state)
+{
+	struct child child;
+	size_t skipped;
+
+	(void)state;
+	start(&child, "2 20000 31", "");
+	image_of_begin(&child.of, child.pid);
+	for (unsigned i = 0; i < 100; i++) {
+		struct damaged damaged = {.image = &child.of.image};
+		struct mw_image image = child.of.image;
+		mw_addr blocks[2];
+
+		blocks[0] = damage_block(&damaged, &child, i % 5, 2 * i);
+		blocks[1] = damage_block(&damaged, &child, i / 5 % 5, 2 * i + 1);
+		image.read_some = read_damaged;
+		image.context = &damaged;
+		assert_null(mw_blocks_create(&child.blocks));
+		assert_null(mw_walker_glibc.walk(&image, NULL, child.blocks));
+		assert_null(mw_blocks_finish(child.blocks));
+		check_damaged(&child, blocks, 2);
+		(void)mw_blocks_skipped(child.blocks, &skipped);
+		if (i % 5 < 3)
+			assert_true(skipped > 0);
+		mw_blocks_destroy(child.blocks);
+	}
+	image_of_end(&child.of);
+	end(&child);
+}
+
 UNIT_GROUP(walk_glibc)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_all_blocks),
-		cmocka_unit_test(steps_over_others),
-		cmocka_unit_test(walks_mappings),
-		cmocka_unit_test(tells_what_trim_gives_back),
+		cmocka_unit_test(finds_all_blocks), cmocka_unit_test(steps_over_others),
+		cmocka_unit_test(walks_mappings),   cmocka_unit_test(tells_what_trim_gives_back),
+		cmocka_unit_test(bears_any_moment), cmocka_unit_test(bears_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
