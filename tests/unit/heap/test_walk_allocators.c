@@ -3,6 +3,7 @@
  * test_walk_allocators.c: the blocks of a process with each allocator, against the process's own list of them and the
  * allocator's own statistics.
  *
+ * unit_heap walk_allocators TEST: that one, which may have *.
  * unit_heap walk_allocators PID: what the walkers find in that process (which is stopped meanwhile).
  */
 #include "heap/walker.h"
@@ -156,19 +157,23 @@ static struct mw_amount live_of(const struct mw_blocks *blocks, uint32_t allocat
 	return sum;
 }
 
-/* All blocks of the process are there, with their sizes; true where all of them are. */
+/*
+ * All blocks of the process are there, with their sizes. mimalloc may give out an aligned part of a larger block: then that
+ * ends where the block does.
+ */
 static struct mw_amount assert_all_found(const struct process *process)
 {
 	struct mw_amount sum = {0};
 
 	for (uint32_t i = 0; i < process->told->count; i++) {
+		mw_addr addr = process->told->blocks[i].addr;
+		uint64_t usable = process->told->blocks[i].usable;
 		struct mw_block block;
 
-		if (!mw_blocks_find(process->blocks, process->told->blocks[i].addr, &block) ||
-		    block.start != process->told->blocks[i].addr || block.size != process->told->blocks[i].usable)
+		if (!mw_blocks_find(process->blocks, addr, &block) || block.start + block.size != addr + usable ||
+		    (block.start != addr && addr % 32))
 			fail_msg("block %u of %u at %#lx, usable %lu, was not found as such", i, process->told->count,
-				 (unsigned long)process->told->blocks[i].addr,
-				 (unsigned long)process->told->blocks[i].usable);
+				 (unsigned long)addr, (unsigned long)usable);
 		mw_amount_add(&sum, (struct mw_amount){1, block.size});
 	}
 	return sum;
@@ -273,6 +278,74 @@ static void test_tcmalloc(void **state)
 	}
 }
 
+/* --- mimalloc --------------------------------------------------------------------------------------------------------------- */
+
+#define MIMALLOC LIBRARIES "libmimalloc.so.2.0"
+
+static void test_mimalloc(void **state)
+{
+	struct process process;
+
+	(void)state;
+	if (!is_there(MIMALLOC))
+		skip();
+	for (unsigned seed = 0; seed < 3; seed++) {
+		const struct mw_heap_allocator *allocator;
+		struct mw_amount live, own;
+
+		start(&process, MIMALLOC, HEAPBLOCKS, seed, false);
+		walk(&process, &mw_walker_mimalloc);
+		allocator = only_allocator(&process);
+		assert_string_equal(allocator->version, "2.0");
+		own = assert_all_found(&process);
+		live = live_of(process.blocks, 0);
+		assert_in_range(live.count, own.count, own.count + 100); /* libc's */
+		assert_int_equal(allocator->skipped, 0);
+		end(&process);
+	}
+}
+
+/* --- musl ------------------------------------------------------------------------------------------------------------------- */
+
+/* Blocks are told up to a multiple of 16. */
+static void assert_musl(const char *program, const char *version)
+{
+	struct process process;
+
+	for (unsigned seed = 0; seed < 3; seed++) {
+		const struct mw_heap_allocator *allocator;
+		struct mw_amount live;
+
+		start(&process, NULL, program, seed, false);
+		walk(&process, &mw_walker_musl);
+		allocator = only_allocator(&process);
+		assert_string_equal(allocator->version, version);
+		for (uint32_t i = 0; i < process.told->count; i++) {
+			mw_addr addr = process.told->blocks[i].addr;
+			struct mw_block block;
+
+			if (!mw_blocks_find(process.blocks, addr, &block) || block.start != addr ||
+			    block.size - process.told->blocks[i].usable > 15)
+				fail_msg("block %u of %u at %#lx, usable %lu, was not found as such", i,
+					 process.told->count, (unsigned long)addr,
+					 (unsigned long)process.told->blocks[i].usable);
+		}
+		live = live_of(process.blocks, 0);
+		assert_in_range(live.count, process.told->count, process.told->count + 20);
+		assert_int_equal(allocator->skipped, 0);
+		end(&process);
+	}
+}
+
+static void test_musl(void **state)
+{
+	(void)state;
+	if (!is_there(HEAPBLOCKS_MUSL))
+		skip();
+	assert_musl(HEAPBLOCKS_MUSL, "1.2.3");
+	assert_musl(HEAPBLOCKS_MUSL "_static", "");
+}
+
 /* --- versions that are not known --------------------------------------------------------------------------------------------- */
 
 /* A file's constants and its data, a page each. */
@@ -351,6 +424,20 @@ static void test_tcmalloc_unknown(void **state)
 		       "2.10");
 	ASSERT_REFUSED(&mw_walker_tcmalloc, "gperftools 2.10", "2.10"); /* there is no heap */
 	ASSERT_REFUSED(&mw_walker_tcmalloc, "gperftools or so", NULL);
+}
+
+static void test_mimalloc_unknown(void **state)
+{
+	(void)state;
+	ASSERT_REFUSED(&mw_walker_mimalloc, "mimalloc: warning: ", "");
+	ASSERT_REFUSED(&mw_walker_mimalloc, "mimalloc: warning: this", NULL);
+}
+
+static void test_musl_unknown(void **state)
+{
+	(void)state;
+	ASSERT_REFUSED(&mw_walker_musl, "musl libc (x86_64)\0001.2.9", "1.2.9");
+	ASSERT_REFUSED(&mw_walker_musl, "musl", NULL);
 }
 
 /* --- heaps that make no sense ----------------------------------------------------------------------------------------------- */
@@ -449,16 +536,19 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 		if (!is_there((library) ? (library) : (program)))                                                      \
 			skip();                                                                                        \
 		start(&process, library, program, 1, false);                                                           \
-		walk_spoilt(&process, &mw_walker_##name, 200);                                                         \
+		walk_spoilt(&process, &mw_walker_##name, 60);                                                          \
 		end(&process);                                                                                         \
 	}
 
 SPOILT_AND_BUSY(jemalloc, JEMALLOC, HEAPBLOCKS)
 SPOILT_AND_BUSY(tcmalloc, TCMALLOC, HEAPBLOCKS)
+SPOILT_AND_BUSY(mimalloc, MIMALLOC, HEAPBLOCKS)
+SPOILT_AND_BUSY(musl, NULL, HEAPBLOCKS_MUSL)
 
 static int print_process(const char *pid)
 {
-	static const struct mw_walker *const walkers[] = {&mw_walker_jemalloc, &mw_walker_tcmalloc};
+	static const struct mw_walker *const walkers[] = {&mw_walker_jemalloc, &mw_walker_tcmalloc,
+							  &mw_walker_mimalloc};
 	struct process process = {.pid = atoi(pid)};
 	uint64_t began;
 
@@ -485,16 +575,22 @@ static int print_process(const char *pid)
 	}
 }
 
+#define TESTS(name)                                                                                                    \
+	cmocka_unit_test(test_##name), cmocka_unit_test(test_##name##_unknown), cmocka_unit_test(test_##name##_busy),  \
+		cmocka_unit_test(test_##name##_spoilt)
+
 UNIT_GROUP(walk_allocators)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_jemalloc),        cmocka_unit_test(test_jemalloc_busy),
-		cmocka_unit_test(test_jemalloc_spoilt), cmocka_unit_test(test_jemalloc_unknown),
-		cmocka_unit_test(test_tcmalloc),        cmocka_unit_test(test_tcmalloc_busy),
-		cmocka_unit_test(test_tcmalloc_spoilt), cmocka_unit_test(test_tcmalloc_unknown),
+		TESTS(jemalloc),
+		TESTS(tcmalloc),
+		TESTS(mimalloc),
+		TESTS(musl),
 	};
 
-	if (argc > 1)
+	if (argc > 1 && atoi(argv[1]))
 		return print_process(argv[1]);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
