@@ -10,8 +10,8 @@
  *                               begins
  *
  * ctx has no symbol; it is found by its secret, which each area has as well. A block is told with the bytes that the program
- * asked for, up to a multiple of 16; the rest of its slot is free. A group that is amidst a change, or that a thread that
- * stands in malloc may have in work, is passed over, with all that lies in the same mapping.
+ * asked for, up to a multiple of 16; the rest of its slot is free. A group that is amidst a change is passed over, with all
+ * that lies in the same mapping, and so is a slot that is taken but whose header is not that of a block.
  */
 #include "heap/walk.h"
 #include "heap/walker.h"
@@ -201,7 +201,7 @@ static bool is_block(struct heap *heap, const struct group *group, unsigned slot
 	return NUMBER(read_number(heap, block - 3, 1)) == slot && offset * UNIT == block - group->start - UNIT;
 }
 
-/* The bytes of the block that are not asked for; UINT64_MAX: a group lies in it, or they make no sense. */
+/* The bytes of the block that are not asked for; UINT64_MAX: they make no sense. */
 static uint64_t reserved_of(struct heap *heap, mw_addr block, mw_addr end)
 {
 	uint64_t reserved = RESERVED(read_number(heap, block - 3, 1));
@@ -213,32 +213,45 @@ static uint64_t reserved_of(struct heap *heap, mw_addr block, mw_addr end)
 	return reserved <= end - block ? reserved : UINT64_MAX;
 }
 
-static void add_slot(struct heap *heap, uint32_t span, const struct group *group, unsigned slot)
+static struct mw_error *skip(struct heap *heap, mw_addr start, mw_addr end, const char *why)
 {
-	mw_addr start = group->start + UNIT + slot * group->stride, block = start, end = start + group->stride - TAIL,
-		behind;
+	mw_blocks_allocator_mutable(heap->blocks, heap->allocator)->skipped += end - start;
+	return mw_blocks_add_skipped(heap->blocks, start, end - start, why);
+}
+
+/* A slot that was just taken has no header yet, and one that is being freed has it no longer. The first slot of a group that
+ * never was used has a header of zeros, which is one of a block that fills it: what a thread says decides. */
+static bool is_known(struct heap *heap, const struct group *group, unsigned slot, mw_addr block, mw_addr end)
+{
+	if (block >= end || !is_block(heap, group, slot, block))
+		return false;
+	return slot || RESERVED(read_number(heap, block - 3, 1)) || !group->in_work;
+}
+
+static struct mw_error *add_slot(struct heap *heap, uint32_t span, const struct group *group, unsigned slot)
+{
+	mw_addr start = group->start + UNIT + slot * group->stride, block = start, end = start + group->stride - TAIL;
+	mw_addr behind;
 	uint64_t reserved;
 
 	mw_span_cut(heap->blocks, span, start);
 	if (!(group->live >> slot & 1))
-		return;
+		return NULL;
 	if (RESERVED(read_number(heap, start - 3, 1)) == RESERVED_OFFSET)
 		block += read_number(heap, start - 2, 2) * UNIT;
-	if (block >= end || !is_block(heap, group, slot, block)) {
-		/* Its header was overwritten: all of the slot is the block. */
-		mw_span_set_live(heap->blocks, span, start, true);
-		return;
-	}
+	if (!is_known(heap, group, slot, block, end))
+		return skip(heap, start, end, "a block of musl's malloc amidst a change");
 	if (RESERVED(read_number(heap, block - 3, 1)) == RESERVED_GROUP)
-		return;
+		return NULL;
 	reserved = reserved_of(heap, block, end);
+	if (reserved == UINT64_MAX)
+		reserved = 0;
 	mw_span_cut(heap->blocks, span, block);
 	mw_span_set_live(heap->blocks, span, block, true);
-	if (reserved == UINT64_MAX)
-		return;
 	behind = block + ((end - reserved - block + UNIT - 1) & ~(UNIT - 1));
 	if (behind < end)
 		mw_span_cut(heap->blocks, span, behind > block ? behind : block + UNIT);
+	return NULL;
 }
 
 /* --- groups ------------------------------------------------------------------------------------------------------------------- */
@@ -258,19 +271,16 @@ static struct mw_error *add_groups(struct heap *heap, size_t first, size_t end)
 	uint32_t span;
 
 	for (size_t i = first; i < end; i++)
-		whole = whole && !heap->groups[i].bad && !heap->groups[i].in_work && heap->groups[i].end <= outer->end;
-	if (!whole) {
-		mw_blocks_allocator_mutable(heap->blocks, heap->allocator)->skipped += outer->end - outer->start;
-		return mw_blocks_add_skipped(heap->blocks, outer->start, outer->end - outer->start,
-					     "a group of musl's malloc amidst a change");
-	}
+		whole = whole && !heap->groups[i].bad && heap->groups[i].end <= outer->end;
+	if (!whole)
+		return skip(heap, outer->start, outer->end, "a group of musl's malloc amidst a change");
 	MW_TRY(mw_blocks_add_span(heap->blocks, heap->arena, outer->start, outer->end, 0, 0, &span));
 	for (size_t i = first; i < end; i++) {
 		const struct group *group = &heap->groups[i];
 		unsigned last = LAST(group->bits);
 
 		for (unsigned slot = 0; slot <= last; slot++)
-			add_slot(heap, span, group, slot);
+			MW_TRY(add_slot(heap, span, group, slot));
 		mw_span_cut(heap->blocks, span, group->start + UNIT + (last + 1) * group->stride);
 	}
 	return NULL;
