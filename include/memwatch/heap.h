@@ -33,10 +33,10 @@ struct mw_heap_line {
 
 struct mw_heap_figures {
 	const char *name;            /* static: "glibc" */
-	const char *version;         /* "" where it is not known */
-	const char *module;          /* path, or NULL */
+	char *version;               /* "" where it is not known */
+	char *module;                /* path, or NULL */
 	bool walked;                 /* all its blocks are known */
-	const char *why;             /* … or why not */
+	char *why;                   /* … or why not */
 	struct mw_amount live, free; /* usable bytes; free: segments that can be handed out */
 	uint64_t retained;           /* resident bytes of what is free */
 	uint64_t trimmable;          /* bytes that the allocator would give back if it were asked to; MW_SIZE_UNKNOWN */
@@ -47,11 +47,11 @@ struct mw_heap_figures {
 
 /* Blocks that are alike. */
 struct mw_heap_group {
-	const char *class_name; /* C++ class of the objects, or NULL */
-	uint64_t size;          /* usable bytes of each; MW_SIZE_UNKNOWN: various */
-	const char *allocator;  /* NULL: various */
-	const char *arena;      /* NULL: various */
-	enum mw_reach verdict;  /* MW_REACH_COUNT where reachability was not looked for */
+	char *class_name;      /* C++ class of the objects, or NULL */
+	uint64_t size;         /* usable bytes of each; MW_SIZE_UNKNOWN: various */
+	const char *allocator; /* static; NULL: various */
+	char *arena;           /* NULL: various */
+	enum mw_reach verdict; /* MW_REACH_COUNT where reachability was not looked for */
 	struct mw_amount blocks;
 	char **holder; /* root first; NULL: none known */
 	size_t holder_count;
@@ -72,8 +72,8 @@ struct mw_heap_report {
 	char *exe; /* or NULL */
 	int64_t started_realtime_ns;
 	bool forked;       /* a copy was read; else the process as it ran */
-	const char *why;   /* why no copy was read; NULL */
-	uint64_t pause_ns; /* the longest time for which it stood */
+	char *why;         /* why no copy was read; NULL */
+	uint64_t pause_ns; /* how long it stood, in all its stops */
 	double seconds;    /* the whole look */
 	uint64_t scanned;  /* bytes looked through for pointers */
 	uint64_t rss, swapped;

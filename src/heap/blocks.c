@@ -257,6 +257,44 @@ bool mw_span_cut(struct mw_blocks *blocks, uint32_t number, mw_addr at)
 	return true;
 }
 
+bool mw_span_add(struct mw_blocks *blocks, uint32_t number, mw_addr at, bool live)
+{
+	const struct mw_span *span = number < blocks->span_count ? &blocks->spans[number] : NULL;
+	uint64_t grain, bit;
+
+	if (!span || !span->begins || !in_span(span, at) || (at - span->start) % GRAIN)
+		return false;
+	grain = (at - span->start) / GRAIN;
+	bit = UINT64_C(1) << (grain % 64);
+	span->begins[grain / 64] |= bit;
+	span->live[grain / 64] = live ? span->live[grain / 64] | bit : span->live[grain / 64] & ~bit;
+	return true;
+}
+
+void mw_blocks_end_span(struct mw_blocks *blocks, uint32_t number, mw_addr end)
+{
+	struct mw_span *span = number < blocks->span_count ? &blocks->spans[number] : NULL;
+
+	if (!span || !span->begins || end >= span->end || (end > span->start && (end - span->start) % GRAIN))
+		return;
+	end = end > span->start ? end : span->start;
+	for (mw_addr at = (end + (1u << PAGE_SHIFT) - 1) >> PAGE_SHIFT << PAGE_SHIFT; at < span->end;
+	     at += 1u << PAGE_SHIFT) {
+		uint32_t *entry = page_entry(blocks, at);
+
+		if (entry && *entry == number + 1)
+			*entry = 0;
+	}
+	span->end = end;
+	for (uint64_t grain = grains_of(span); grain < words_for(grains_of(span)) * 64; grain++)
+		set_bit(span->begins, grain, false);
+	if (end == span->start && number + 1 == blocks->span_count) {
+		free(span->live);
+		free(span->begins);
+		blocks->span_count--;
+	}
+}
+
 static bool set_live(const struct mw_span *span, mw_addr at, bool live)
 {
 	uint64_t offset = at - span->start;
@@ -466,6 +504,17 @@ static uint32_t rank_of(const struct mw_span *span, uint64_t grain)
 	return sum + (uint32_t)__builtin_popcountll(span->begins[word] & ~UINT64_C(0) >> (63 - grain % 64));
 }
 
+/* Where the segment behind one begins, in grains. Mostly it is near; behind a large one it is searched for by its number. */
+static uint64_t begin_behind(const struct mw_span *span, uint32_t rank, uint64_t begin)
+{
+	uint64_t bits = grains_of(span), limit = begin + RANK_BITS < bits ? begin + RANK_BITS : bits, at;
+
+	if (rank + 1 == span->segments)
+		return bits;
+	at = next_bit(span->begins, begin + 1, limit);
+	return at < limit ? at : select_begin(span, rank + 1);
+}
+
 /* A segment of a span, by its number in it. */
 static bool segment_at(const struct mw_blocks *blocks, const struct mw_span *span, uint32_t rank, uint64_t begin,
 		       struct mw_block *out)
@@ -475,7 +524,7 @@ static bool segment_at(const struct mw_blocks *blocks, const struct mw_span *spa
 	if (!get_bit(span->live, span->segment ? rank : begin))
 		return false;
 	if (!size) {
-		size = next_bit(span->begins, begin + 1, grains_of(span)) - begin;
+		size = begin_behind(span, rank, begin) - begin;
 		size *= GRAIN;
 	}
 	if (size <= span->tail)
@@ -485,6 +534,13 @@ static bool segment_at(const struct mw_blocks *blocks, const struct mw_span *spa
 	out->start = span->start + (span->segment ? rank * span->segment : begin * GRAIN);
 	out->size = size - span->tail;
 	return true;
+}
+
+/* Of a slab. The short division takes a third of the time. */
+static uint32_t segment_index(const struct mw_span *span, uint64_t offset)
+{
+	return (offset | span->segment) >> 32 ? (uint32_t)(offset / span->segment)
+					      : (uint32_t)offset / (uint32_t)span->segment;
 }
 
 static bool find_in(const struct mw_blocks *blocks, const struct mw_span *span, uint64_t offset, struct mw_block *out)
@@ -498,10 +554,7 @@ static bool find_in(const struct mw_blocks *blocks, const struct mw_span *span, 
 			grain = select_begin(span, rank);
 		return segment_at(blocks, span, rank, grain, out);
 	}
-	/* The short division takes a third of the time. */
-	rank = (offset | span->segment) >> 32 ? (uint32_t)(offset / span->segment)
-					      : (uint32_t)offset / (uint32_t)span->segment;
-	return segment_at(blocks, span, rank, 0, out);
+	return segment_at(blocks, span, segment_index(span, offset), 0, out);
 }
 
 bool mw_blocks_find(const struct mw_blocks *blocks, mw_addr addr, struct mw_block *out)
@@ -511,11 +564,40 @@ bool mw_blocks_find(const struct mw_blocks *blocks, mw_addr addr, struct mw_bloc
 	return span && find_in(blocks, span, addr - span->start, out) && addr - out->start < out->size;
 }
 
+bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t *number)
+{
+	const struct mw_span *span = span_of(blocks, addr);
+	uint64_t offset, index;
+
+	if (!span)
+		return false;
+	offset = addr - span->start;
+	index = span->segment ? segment_index(span, offset) : offset / GRAIN;
+	if (offset != index * (span->segment ? span->segment : GRAIN) || !get_bit(span->live, index))
+		return false;
+	*number = span->first + (span->segment ? (uint32_t)index : rank_of(span, index) - 1);
+	return true;
+}
+
 bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr)
 {
 	const uint32_t *entry = page_entry(blocks, addr);
 
 	return entry && *entry;
+}
+
+void mw_blocks_prefetch(const struct mw_blocks *blocks, mw_addr addr)
+{
+	const uint32_t *entry = page_entry(blocks, addr);
+	const struct mw_span *span = entry && *entry ? &blocks->spans[*entry - 1] : NULL;
+	uint64_t grain;
+
+	if (!span || !in_span(span, addr) || span->segment)
+		return;
+	grain = (addr - span->start) / GRAIN;
+	__builtin_prefetch(&span->begins[grain / 64]);
+	__builtin_prefetch(&span->live[grain / 64]);
+	__builtin_prefetch(&span->ranks[grain / RANK_BITS]);
 }
 
 bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out)
@@ -554,5 +636,24 @@ bool mw_span_next(const struct mw_span *span, mw_addr *at, struct mw_segment *ou
 		      : *at == span->start ? span->first
 					   : out->number + 1;
 	*at += size;
+	return true;
+}
+
+bool mw_span_next_free(const struct mw_span *span, mw_addr *at, mw_addr *start, mw_addr *end)
+{
+	uint64_t grains = grains_of(span), grain = (*at - span->start) / GRAIN;
+	size_t word = (size_t)(grain / 64), words = words_for(grains);
+	uint64_t bits;
+
+	if (*at >= span->end || !span->begins)
+		return false;
+	bits = span->begins[word] & ~span->live[word] & ~UINT64_C(0) << (grain % 64);
+	while (!bits && ++word < words)
+		bits = span->begins[word] & ~span->live[word];
+	if (!bits)
+		return false;
+	grain = word * 64 + (uint64_t)__builtin_ctzll(bits);
+	*start = span->start + grain * GRAIN;
+	*end = *at = span->start + next_bit(span->live, grain, grains) * GRAIN;
 	return true;
 }

@@ -90,6 +90,11 @@ struct mw_error *mw_blocks_add_span(struct mw_blocks *blocks, uint32_t arena, mw
 				    uint64_t segment, uint32_t tail, uint32_t *number) MW_MUST_CHECK;
 /* A segment begins at `at` (of a span of any sizes). False: that is not in the span, or no multiple of 16 from its start. */
 bool mw_span_cut(struct mw_blocks *blocks, uint32_t span, mw_addr at);
+/* Both at once: a segment begins at `at`, and is live or free. */
+bool mw_span_add(struct mw_blocks *blocks, uint32_t span, mw_addr at, bool live);
+/* The span ends at `end`, a multiple of 16 from its start, no later than it did: what is behind is its no more. It goes where
+ * nothing is left of it, and was the last that was added. */
+void mw_blocks_end_span(struct mw_blocks *blocks, uint32_t span, mw_addr end);
 /* Live or free is the segment that begins at exactly `at`. False: none does. */
 bool mw_span_set_live(struct mw_blocks *blocks, uint32_t span, mw_addr at, bool live);
 /* The same by address alone, in any span (slow: a binary search until mw_blocks_finish()): a block in a cache is free. */
@@ -97,6 +102,7 @@ bool mw_blocks_set_live(struct mw_blocks *blocks, mw_addr at, bool live);
 /* Memory of the allocator that is in no span. */
 struct mw_error *mw_blocks_add_bookkeeping(struct mw_blocks *blocks, uint32_t arena, mw_addr start,
 					   mw_addr end) MW_MUST_CHECK;
+/* May lie in a span: then over segments that are not live, and they are skipped, not free. */
 struct mw_error *mw_blocks_add_skipped(struct mw_blocks *blocks, mw_addr start, uint64_t bytes,
 				       const char *why) MW_MUST_CHECK;
 struct mw_heap_allocator *mw_blocks_allocator_mutable(struct mw_blocks *blocks, uint32_t number);
@@ -124,6 +130,10 @@ uint32_t mw_blocks_segments(const struct mw_blocks *blocks);
 bool mw_blocks_find(const struct mw_blocks *blocks, mw_addr addr, struct mw_block *out);
 /* May `addr` point into a span at all? Two loads: for the words of a scan. */
 bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr);
+/* Does a live block start at exactly `addr`? Faster, for the words of a scan: most pointers are to a block's start. */
+bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t *number);
+/* Let the processor fetch what these will look at. */
+void mw_blocks_prefetch(const struct mw_blocks *blocks, mw_addr addr);
 /* The block of a number; false: that segment is free. */
 bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out);
 
@@ -135,5 +145,8 @@ struct mw_segment {
 	uint32_t number;
 };
 bool mw_span_next(const struct mw_span *span, mw_addr *at, struct mw_segment *out);
+/* The next stretch of segments that are not live, from *at on, where a segment begins, or the span ends; *at is then
+ * behind it. Not of slabs. */
+bool mw_span_next_free(const struct mw_span *span, mw_addr *at, mw_addr *start, mw_addr *end);
 
 #endif

@@ -33,13 +33,13 @@ struct mw_image_run {
 	enum mw_page_state state;
 };
 
-#define MW_IMAGE_REGISTERS 64
+#define MW_IMAGE_REGISTERS 368
 
 /* A thread as it stood when it was stopped. */
 struct mw_image_thread {
 	pid_t tid;
 	char name[16];
-	/* All words that its registers hold: general ones, thread pointer, and the halves of vector registers. */
+	/* All words but 0 that its registers hold, each once: general ones, segment bases, vector registers. */
 	uint64_t registers[MW_IMAGE_REGISTERS];
 	size_t register_count; /* 0: they could not be read */
 	mw_addr pc, sp, thread_pointer;

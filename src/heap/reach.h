@@ -47,7 +47,7 @@ struct mw_reach_options {
 
 struct mw_reached;
 
-/* Blocks must be finished. Errors: MEMORY. */
+/* Blocks must be finished. They and the image must stay as long as what is made of them. Errors: MEMORY. */
 struct mw_error *mw_reach(const struct mw_image *image, const struct mw_blocks *blocks,
 			  const struct mw_reach_options *options, struct mw_reached **out) MW_MUST_CHECK;
 void mw_reached_destroy(struct mw_reached *reached);
@@ -62,6 +62,9 @@ bool mw_reached_holder(const struct mw_reached *reached, uint32_t number, uint32
 const struct mw_amount *mw_reached_sums(const struct mw_reached *reached); /* [MW_REACH_COUNT] */
 /* Bytes that were looked through for pointers. */
 uint64_t mw_reached_scanned(const struct mw_reached *reached);
+/* Bytes of no file that should have been there and could not be read. Where there are any in an image of one moment, or a
+ * thread's registers are not known, then nothing is definitely or indirectly lost: it is possibly lost. */
+uint64_t mw_reached_unread(const struct mw_reached *reached);
 /* Bytes of the blocks that would be lost with this one, itself included: what it dominates. 0 without options->holders. */
 uint64_t mw_reached_retained(const struct mw_reached *reached, uint32_t number);
 /* The block that dominates it at once; MW_BLOCK_NONE: roots. */

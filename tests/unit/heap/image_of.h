@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* image_of.h: the memory of a process that a test has stopped, as an image. No threads; registers are not read. */
+/* image_of.h: the memory of a process that a test has stopped, as an image. Of its threads, pc and sp alone are read. */
 #ifndef MW_TESTS_HEAP_IMAGE_OF_H
 #define MW_TESTS_HEAP_IMAGE_OF_H
 
@@ -7,12 +7,16 @@
 #include "heap/image.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
-#include "unit.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
+
+/* cmocka wants the headers above first. */
+#include <cmocka.h>
 
 struct image_of {
 	struct mw_image image;
@@ -20,6 +24,8 @@ struct image_of {
 	struct mw_image_mapping *mappings;
 	struct mw_image_run *runs;
 	size_t run_count, run_capacity;
+	struct mw_image_thread *threads;
+	size_t thread_count, thread_capacity;
 };
 
 static inline size_t image_of_read(void *context, mw_addr addr, void *out, size_t size)
@@ -57,6 +63,46 @@ static inline void image_of_see_pages(struct image_of *of, int pagemap, mw_addr 
 	}
 }
 
+/* "NUMBER ARGUMENT… SP PC", "-1 SP PC" outside of a system call. */
+static inline void image_of_see_thread(struct image_of *of, pid_t pid, const char *name)
+{
+	unsigned long long words[9];
+	char path[64], text[256] = "";
+	struct mw_image_thread thread = {.tid = atoi(name)};
+	FILE *file;
+	int count;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)thread.tid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	(void)!fgets(text, sizeof(text), file);
+	(void)fclose(file);
+	count = sscanf(text, "%lli %llx %llx %llx %llx %llx %llx %llx %llx", (long long *)&words[0], &words[1],
+		       &words[2], &words[3], &words[4], &words[5], &words[6], &words[7], &words[8]);
+	if (count != 3 && count != 9)
+		return;
+	thread.sp = words[count - 2];
+	thread.pc = words[count - 1];
+	assert_true(MW_VECTOR_ROOM(of->threads, of->thread_count, of->thread_capacity));
+	of->threads[of->thread_count++] = thread;
+}
+
+static inline void image_of_see_threads(struct image_of *of, pid_t pid)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *directory;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	directory = opendir(path);
+	assert_non_null(directory);
+	while ((entry = readdir(directory)))
+		if (entry->d_name[0] != '.')
+			image_of_see_thread(of, pid, entry->d_name);
+	(void)closedir(directory);
+}
+
 /* Of a process that does not change meanwhile; image_of_end() frees. It stays as it is. */
 static inline void image_of_begin(struct image_of *of, pid_t pid)
 {
@@ -90,6 +136,7 @@ static inline void image_of_begin(struct image_of *of, pid_t pid)
 			image_of_see_pages(of, pagemap, mapping->start, mapping->end);
 	}
 	close(pagemap);
+	image_of_see_threads(of, pid);
 	of->image = (struct mw_image){
 		.read_some = image_of_read,
 		.context = of,
@@ -98,6 +145,8 @@ static inline void image_of_begin(struct image_of *of, pid_t pid)
 		.mapping_count = of->maps.count,
 		.runs = of->runs,
 		.run_count = of->run_count,
+		.threads = of->threads,
+		.thread_count = of->thread_count,
 		.consistent = true,
 	};
 }
@@ -107,6 +156,7 @@ static inline void image_of_end(struct image_of *of)
 	mw_maps_deinit(&of->maps);
 	free(of->mappings);
 	free(of->runs);
+	free(of->threads);
 }
 
 #endif

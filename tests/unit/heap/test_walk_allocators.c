@@ -508,11 +508,14 @@ static size_t read_spoilt(void *context, mw_addr addr, void *out, size_t size)
 /* A walk through what makes no sense ends, and soon. */
 static void walk_spoilt(struct process *process, const struct mw_walker *walker, unsigned walks)
 {
-	static const unsigned seldom[] = {16, 512, 4096, 65536};
+	static const unsigned seldom[] = {16, 4096, 65536, 1u << 20};
+	unsigned walked = 0;
 
 	for (unsigned i = 0; i < walks; i++) {
 		struct spoilt spoilt = {.good = &process->of.image, .state = i + 1, .seldom = seldom[i % 4]};
+		const struct mw_heap_allocator *allocators;
 		uint64_t began = mw_clock_ns();
+		size_t count;
 
 		spoilt.image = process->of.image;
 		spoilt.image.read_some = read_spoilt;
@@ -520,12 +523,17 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 		assert_null(mw_blocks_create(&process->blocks));
 		assert_null(walker->walk(&spoilt.image, NULL, process->blocks));
 		assert_null(mw_blocks_finish(process->blocks));
+		allocators = mw_blocks_allocators(process->blocks, &count);
+		walked += count && allocators[0].walked;
 		(void)live_of(process->blocks, 0);
 		mw_blocks_destroy(process->blocks);
 		process->blocks = NULL;
 		if (mw_clock_ns() - began > UINT64_C(20) * 1000000000)
 			fail_msg("walk %u took too long", i);
 	}
+	/* Some went to the end. */
+	print_message("%u of %u walked\n", walked, walks);
+	assert_in_range(walked, 1, walks - 1);
 }
 
 #define SPOILT_AND_BUSY(name, library, program, more)                                                                  \
