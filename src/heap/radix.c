@@ -8,14 +8,15 @@
 
 #define PIECE      8192u /* words of a node that are read at once */
 #define MAX_NODES  8192u
-#define MAX_TRIES  64u                   /* elements of a leaf that are asked where they stand */
-#define MAX_LOOKED ((uint64_t)256 << 20) /* of memory that may be a leaf, all in all */
+#define MAX_TRIES  16u                  /* elements of a leaf that are asked where they stand */
+#define MAX_ASKED  8192u                /* of all that may be leaves */
+#define MAX_LOOKED ((uint64_t)64 << 20) /* of memory that may be a leaf, all in all */
 
 struct finder {
 	const struct mw_radix *radix;
 	const struct mw_radix_shape *shape;
 	mw_addr root;
-	uint64_t looked, bad;
+	uint64_t looked, asked, bad;
 	mw_addr nodes[MAX_NODES]; /* that were gone through */
 	size_t node_count;
 	uint64_t pieces[MW_RADIX_LEVELS][PIECE]; /* one for each level */
@@ -27,7 +28,9 @@ static bool may_be_node(const struct finder *finder, mw_addr at)
 	const struct mw_image_mapping *mapping =
 		at && at % 16 == 0 ? mw_image_mapping_of(finder->radix->image, at) : NULL;
 
-	return mapping && mapping->write && mapping->read && !mapping->shared && !mapping->inode;
+	return mapping && mapping->write && mapping->read && !mapping->shared && !mapping->inode &&
+	       (mapping < finder->radix->image->mappings + finder->radix->file->first ||
+		mapping >= finder->radix->image->mappings + finder->radix->file->end);
 }
 
 static bool is_leaf(const struct finder *finder, unsigned level)
@@ -115,7 +118,8 @@ static bool ask_leaf(struct finder *finder, mw_addr node, unsigned *bits, uint64
 
 		*bits += finder->shape->bits[level];
 		low <<= finder->shape->bits[level];
-		while (!down && finder->looked < MAX_LOOKED && next_words(finder, node, level, &words))
+		while (!down && finder->looked < MAX_LOOKED && finder->asked <= MAX_ASKED &&
+		       next_words(finder, node, level, &words))
 			for (size_t i = 0; !down && next_element(finder, level, &words, &i); i++) {
 				uint64_t word = finder->pieces[level][i];
 				uint64_t index = (words.index + i) / step_of(finder, level);
@@ -123,7 +127,7 @@ static bool ask_leaf(struct finder *finder, mw_addr node, unsigned *bits, uint64
 				if (is_leaf(finder, level)) {
 					if (tells_page(finder, word, low | index, *bits, page))
 						return true;
-					if (++tries == MAX_TRIES)
+					if (++tries == MAX_TRIES || ++finder->asked > MAX_ASKED)
 						return false;
 				} else if (may_be_node(finder, word)) {
 					node = word;
@@ -228,7 +232,7 @@ struct mw_error *mw_radix_walk(const struct mw_radix *radix, const struct mw_rad
 	finder->radix = radix;
 	for (size_t i = 0; i < count; i++) {
 		finder->shape = &shapes[i];
-		finder->looked = 0;
+		finder->looked = finder->asked = 0;
 		if (!find_root(finder, data))
 			continue;
 		*found = finder->shape;

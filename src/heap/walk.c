@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW    (64u << 10)
-#define WINDOWS   64u
+#define WINDOW    (16u << 10)
+#define WINDOWS   256u
 #define MAX_DATA  (UINT64_C(64) << 20) /* of one mapping of data that is looked through */
 #define MAX_CONST (UINT64_C(256) << 20)
 #define NOWHERE   UINT64_MAX
@@ -72,7 +72,8 @@ static void fill(struct mw_reader *reader, struct window *window, mw_addr addr)
 		}
 }
 
-const void *mw_reader_at(struct mw_reader *reader, mw_addr addr, size_t size)
+/* `size` bytes, which may not go over the window's end, good until the next call; NULL: not all are there. */
+static const void *bytes_at(struct mw_reader *reader, mw_addr addr, size_t size)
 {
 	struct window *window = &reader->windows[addr / WINDOW % WINDOWS];
 
@@ -89,7 +90,7 @@ bool mw_reader_read(struct mw_reader *reader, mw_addr addr, void *out, size_t si
 {
 	while (size) {
 		size_t piece = WINDOW - addr % WINDOW < size ? WINDOW - addr % WINDOW : size;
-		const void *bytes = mw_reader_at(reader, addr, piece);
+		const void *bytes = bytes_at(reader, addr, piece);
 
 		if (!bytes)
 			return false;

@@ -14,9 +14,6 @@ struct mw_error *mw_reader_create(const struct mw_image *image, struct mw_reader
 void mw_reader_destroy(struct mw_reader *reader);
 /* All of it, else false. */
 bool mw_reader_read(struct mw_reader *reader, mw_addr addr, void *out, size_t size);
-/* `size` bytes of `addr`, which may not go over a multiple of 64 KiB, good until the next call; NULL: not all are there. */
-const void *mw_reader_at(struct mw_reader *reader, mw_addr addr, size_t size);
-
 static inline bool mw_reader_word(struct mw_reader *reader, mw_addr addr, uint64_t *out)
 {
 	return mw_reader_read(reader, addr, out, sizeof(*out));

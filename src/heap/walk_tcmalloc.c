@@ -27,7 +27,6 @@
 #define DEBUG         "TCMALLOC_MAX_FREE_QUEUE_SIZE" /* of the library that puts headers of its own into blocks */
 #define CLASSES       128u
 #define MAX_SIZE      (256u << 10) /* of an object */
-#define MAX_CHAIN     (1u << 20)   /* objects of a cache */
 #define MAX_CACHES    (1u << 16)
 #define META_PAGE     UINT64_C(4096)
 #define ADDRESS_LIMIT (UINT64_C(1) << 47)
@@ -87,6 +86,7 @@ struct heap {
 	unsigned class_count;
 	mw_addr caches, central; /* 0: not found */
 	struct mw_walk_hand hand;
+	uint64_t steps; /* that all chains may have yet: no object is free twice */
 };
 
 /* --- spans ------------------------------------------------------------------------------------------------------------------ */
@@ -252,7 +252,7 @@ static uint64_t set_chain_free(struct heap *heap, mw_addr first, mw_addr last, u
 {
 	uint64_t count = 0;
 
-	for (mw_addr at = first; at && count < MAX_CHAIN && set_free(heap, at, size_class); count++) {
+	for (mw_addr at = first; at && heap->steps && set_free(heap, at, size_class); count++, heap->steps--) {
 		if (at == last)
 			return count + 1;
 		at = mw_reader_word_or_0(heap->reader, at);
@@ -321,6 +321,7 @@ static struct mw_error *add_objects(struct heap *heap, struct found_span *span, 
 	if (count_free(heap, span, size, objects) + REFERENCES(span->bits) != objects)
 		return skip(heap, span, "a span of tcmalloc amidst a change");
 	MW_TRY(mw_blocks_add_span(heap->blocks, heap->arena, span->start, span->end, size, 0, &span->number));
+	heap->steps += objects;
 	for (uint64_t i = 0; i < objects; i++)
 		mw_span_set_live(heap->blocks, span->number, span->start + i * size, true);
 	set_chain_free(heap, span->objects, 0, size_class);

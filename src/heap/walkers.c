@@ -9,6 +9,8 @@ struct mw_error *mw_walkers_run(const struct mw_image *image, const struct mw_mo
 	static const struct mw_walker *const walkers[] = {
 		&mw_walker_jemalloc,
 		&mw_walker_tcmalloc,
+		&mw_walker_mimalloc,
+		&mw_walker_musl,
 		&mw_walker_glibc,
 	};
 
