@@ -98,6 +98,7 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 		.hole_count = look->options.hole_count,
 		.progress = on_scan,
 		.context = look,
+		.interrupted = look->options.interrupted,
 	};
 
 	announce(look, "reading the heap", -1);

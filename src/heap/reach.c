@@ -19,6 +19,7 @@
 #include "base/vector.h"
 #include "heap/held.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -446,6 +447,8 @@ static struct mw_error *reach(struct mw_reached *reached, const struct mw_reach_
 	search.scan = scan;
 	pthread_mutex_init(&search.lock, NULL);
 	err = search_all(&search, options);
+	if (!err && options->interrupted && *options->interrupted)
+		err = mw_error_create(MW_ERROR_SYSTEM, EINTR, "interrupted before the heap was looked through");
 	pthread_mutex_destroy(&search.lock);
 	mw_frontier_deinit(&search.frontiers[0]);
 	mw_frontier_deinit(&search.frontiers[1]);

@@ -183,6 +183,12 @@ static void read_all(struct mw_scan *scan, mw_addr addr, void *buffer, size_t si
 	}
 }
 
+/* Nothing is found any more then: it comes to its end. */
+static bool is_interrupted(const struct mw_scan *scan)
+{
+	return scan->options->interrupted && *scan->options->interrupted;
+}
+
 /* Fill the window; what is not in memory is zero. */
 static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
 {
@@ -191,6 +197,10 @@ static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
 
 	worker->start = start;
 	worker->end = end;
+	if (is_interrupted(worker->scan)) {
+		memset(out, 0, end - start);
+		return;
+	}
 	while (at < end) {
 		if (!mw_image_next_present(worker->scan->image, at, end, &from, &to))
 			from = to = end;
