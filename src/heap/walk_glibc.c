@@ -405,15 +405,22 @@ static struct mw_error *walk_threads(struct mw_glibc_walk *walk)
 	for (size_t i = 0; i < arenas->arena_count; i++) {
 		const struct mw_glibc_arena *arena = &arenas->arenas[i];
 		char name[24];
+		bool has_top = false;
 		uint64_t top;
 
 		(void)snprintf(name, sizeof(name), "arena %u", (unsigned)i + 1);
 		MW_TRY(mw_blocks_add_arena(walk->blocks, walk->allocator, name, &walk->arena));
 		if (!glibc_read(&walk->process, arena->bins + (mw_addr)GLIBC_TOP, &top, sizeof(top)))
 			continue;
-		MW_EACH(heap, arenas->heaps, arenas->heap_count)
-			if (heap->arena == arena->state)
-				MW_TRY(walk_heap(walk, arena, heap, top));
+		MW_EACH(heap, arenas->heaps, arenas->heap_count) {
+			if (heap->arena != arena->state)
+				continue;
+			MW_TRY(walk_heap(walk, arena, heap, top));
+			has_top = has_top || top - heap->start < MW_GLIBC_HEAP_SIZE;
+		}
+		if (!has_top)
+			MW_TRY(mw_glibc_skip(walk, arena->state, arena->bins + GLIBC_STATE_END,
+					     "an arena's top is in none of its heaps"));
 	}
 	return NULL;
 }
