@@ -196,6 +196,13 @@ static struct mw_error *continue_transition(struct jump_process *process)
 	return NULL;
 }
 
+static bool is_over(const struct jump_process *process)
+{
+	uint64_t duration_ns = process->engine->options.duration_ns;
+
+	return process->window.length_ns || (duration_ns && jump_now(process) >= duration_ns);
+}
+
 struct mw_error *jump_overload_serve(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
@@ -206,6 +213,9 @@ struct mw_error *jump_overload_serve(struct jump_process *process)
 		return NULL;
 	if (under_way)
 		return continue_transition(process);
+	/* What comes after the window's end is not in the report. */
+	if (is_over(process))
+		return NULL;
 	if (!__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED) || !jump_may_sample(process))
 		return NULL;
 	__atomic_store_n(&control->overloaded, 0, __ATOMIC_RELAXED);

@@ -157,7 +157,8 @@ static void test_cost(void **state)
 		enum mw_overload overload;
 		uint32_t max_wait;
 	} cases[] = {
-		{"-p 1", 0, 0, MW_OVERLOAD_WAIT, 0},
+		{"-p 1", 0, 0, MW_OVERLOAD_WAIT, 50000},
+		{"-p 1 --overload wait", 0, 0, MW_OVERLOAD_WAIT, 50000},
 		{"-p 1 --max-wait 20", 0, 0, MW_OVERLOAD_WAIT, 200000},
 		{"-p 1 --max-wait 100 --overload wait", 0, 0, MW_OVERLOAD_WAIT, 0},
 		{"-p 1 --overload sample", 0, 0, MW_OVERLOAD_SAMPLE, 0},
