@@ -56,15 +56,14 @@
 			"budget", 0, NOTHING, "PCT", "record a sample of the heap blocks\n",                           \
 			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
-			"block counts by the interval that held when it was allocated.",                               \
+			"block counts by the interval that held when it was allocated. Only with engine jump.",        \
 			NULL, PERCENT, session.budget),                                                                \
 		MW_CLI_OPTION(                                                                                         \
 			"overload", 0, WORD, "wait|sample|drop", NULL,                                                 \
 			"What happens if every block is recorded and memwatch can't keep up. wait (the default): "     \
 			"threads wait for it, for the share of their time that --max-wait says. sample: blocks are "   \
 			"sampled from the first wait on, and the report says from when. drop: events are lost, "       \
-			"nobody "                                                                                      \
-			"waits, and the report says how many. Only for engine jump.",                                  \
+			"nobody waits, and the report says how many. Only for engine jump.",                           \
 			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
 		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "if memwatch can't keep up\n",                            \
 			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
@@ -152,6 +151,13 @@ static struct mw_error *check_cost(struct mw_session_options *options)
 	if (options->sample_interval > INTERVAL_MAX)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--sample: more than 1T"),
 				     "It takes how many bytes there are to a recorded block, as in 512K");
+	if (options->budget && strcmp(options->engine, "trap") == 0)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0,
+					"--budget can't be kept to with engine trap, which stops the process "
+					"at each call"),
+			"Leave out --engine trap, or --budget; --max-stopped PCT ends the window where "
+			"the process is stopped for too long");
 	if (options->budget && !options->sample_interval)
 		options->sample_interval = BUDGET_INTERVAL;
 	return check_overload(options);

@@ -221,7 +221,31 @@ class Sampling(unittest.TestCase):
         self.assertNotIn('nothing lost', text)
         self.assertNotIn('othing was allocated', text)
 
+    def refused_budget(self, pid, *options):
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(pid), '-d', '0.1', '--quiet', '--budget', '5', *options],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+        return run.returncode, run.stderr
+
+    def test_budget_without_jumps(self):
+        """Where each call would stop the process it is not watched: nobody who gives a budget wants that."""
+        target = mwlive.Target(self, 'unmovable')
+        before = mwlive.Snapshot(target.pid)
+        status, message = self.refused_budget(target.pid, '--engine', 'trap')
+        self.assertEqual(status, 2)
+        self.assertIn("--budget can't be kept to with engine trap", message)
+        # One of its entry points can't be moved.
+        status, message = self.refused_budget(target.pid)
+        self.assertEqual(status, 1, message)
+        self.assertIn("--budget needs engine jump, which can't be used: ", message)
+        self.assertIn('--max-stopped', message)
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
     def test_budget(self):
+        if mwlive.config.engine == 'trap':
+            self.skipTest('see test_budget_without_jumps')
         answer, report, _ = self.record(3, '--budget', '5')
         self.assertEqual(report['sampling']['intervals'][0]['bytes'], 512 << 10)
         self.assertEqual(report['sampling']['interval'], max(i['bytes'] for i in report['sampling']['intervals']))
