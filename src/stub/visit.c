@@ -36,18 +36,13 @@ bool stub_wait_on(struct mw_ring_control *control, uint64_t start)
 
 #define AHEAD 16 /* units: memwatch has read them in the last lap, so they are in another CPU's cache */
 
-/* A thread has waited from `start` until `now`: is that too long? `ends`: it waits no more. */
-static void note_wait(struct mw_ring_control *control, struct mw_ring_slot *slot, uint64_t start, uint64_t now,
-		      bool ends)
+/* How long a thread has waited since it last looked. Where that is long it had no CPU meanwhile. */
+static uint64_t waited_since(const struct mw_ring_control *control, uint64_t *last)
 {
-	uint64_t empty_at = slot->empty_at > start ? slot->empty_at : start;
+	uint64_t now = cpu_ticks(), ticks = now - *last;
 
-	empty_at += (now - start) * control->wait_weight;
-	if (unlikely(empty_at - now > control->wait_most && empty_at > now) &&
-	    !__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED))
-		__atomic_store_n(&control->overloaded, 1, __ATOMIC_RELEASE);
-	if (ends)
-		slot->empty_at = empty_at;
+	*last = now;
+	return ticks < control->wait_gap ? ticks : control->wait_gap;
 }
 
 /* See that `end` units fit the ring, waiting for memwatch to read. */
@@ -55,8 +50,8 @@ static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool r
 {
 	struct mw_ring_control *control = visit->control;
 	struct mw_ring_slot *slot = visit->slot;
-	uint64_t start = 0;
-	bool room = false, waits = false;
+	uint64_t start = 0, last = 0, waited = 0;
+	bool room = false, goes_on = true;
 
 	if (units > control->ring_units)
 		return false;
@@ -67,23 +62,15 @@ static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool r
 		if (drained <= slot->reserved)
 			slot->limit = drained + control->ring_units;
 		room = (reserved ? number : slot->reserved) + units <= slot->limit;
-		if (room)
+		if (room || control->drop || !goes_on)
 			break;
-		if (control->drop)
-			break;
-		if (!waits)
-			start = cpu_ticks();
-		waits = true;
-		if (!stub_wait_on(control, start))
-			break;
-		note_wait(control, slot, start, cpu_ticks(), false);
+		if (!last)
+			start = last = cpu_ticks();
+		goes_on = stub_wait_on(control, start);
+		waited += waited_since(control, &last);
 	}
-	if (waits) {
-		uint64_t now = cpu_ticks();
-
-		slot->waited += now - start;
-		note_wait(control, slot, start, now, true);
-	}
+	slot->waited += waited;
+	slot->waited_room += waited;
 	return room;
 }
 

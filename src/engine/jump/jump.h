@@ -182,6 +182,8 @@ struct jump_transition {
 	enum { JUMP_TRANSITION_NONE, JUMP_TRANSITION_VISITS, JUMP_TRANSITION_RECORDS, JUMP_TRANSITION_DONE } state;
 	uint64_t since_ns;
 	uint64_t interval; /* bytes */
+	uint64_t step;     /* when it was last looked at what threads have waited */
+	uint64_t limit;    /* ticks that they may wait in PERIOD_NS */
 	uint64_t *entries; /* of each slot whose thread was in the recorder, as it was then; 0: it has left */
 };
 
