@@ -442,7 +442,7 @@ static void put_process(struct mw_top_picture *picture, int y, int width)
 	if (shot->sampled) {
 		mw_line_printf(line, "sampled");
 		if (shot->sampled_from_ns)
-			mw_line_printf(line, " from %s s on (--max-wait 100: never)",
+			mw_line_printf(line, " from %s s on (exact: --max-wait 100)",
 				       mw_top_show_moment(shot->sampled_from_ns).text);
 		mw_line_printf(line, ", one heap block in %s: amounts are estimates, ",
 			       mw_show_size(shot->sampled).text);

@@ -265,6 +265,17 @@ class Sampling(unittest.TestCase):
         screen.quit()
         menu.end()
 
+    @unittest.skipUnless(shutil.which('tmux'), 'tmux is not installed')
+    def test_top_switches(self):
+        if mwlive.config.engine == 'trap':
+            self.skipTest('engine trap stops the thread at each call')
+        target = mwlive.Target(self, 'sampled', 60 * mwlive.SLOWNESS, 'fast')
+        screen = mwtop.Screen(self, target.pid, options=('--overload', 'sample'), width=150)
+        screen.wait('^not freed|nothing has been')
+        target.go()
+        screen.wait(r'sampled from [0-9.]+ s on \(exact: --max-wait 100\), one heap block in [0-9.]+ [KM]iB: amounts are estimates')
+        screen.quit()
+
     def test_page(self):
         """The page says that its amounts are estimates."""
         _, _, path = self.record(0, '--sample', '64K')

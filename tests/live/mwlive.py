@@ -308,10 +308,10 @@ class Target:
 
 # --- memwatch ----------------------------------------------------------------------------------------
 
-def patient(engine, options):
+def patient(engine=None, options=()):
     """Options with which every block is recorded, however long the process has to wait for that: where nothing is said of it."""
     asked = {'--sample', '--budget', '--overload', '--max-wait'} & set(options)
-    return () if engine == 'trap' or asked else ('--max-wait', '100')
+    return () if (engine or config.engine) == 'trap' or asked else ('--max-wait', '100')
 
 
 class Watch:
