@@ -250,6 +250,16 @@ void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end)
 	}
 }
 
+void stub_region_forget_others(struct mw_ring_slot *slot, uint64_t sp)
+{
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+
+		if (!(region.low & MW_RING_REGION_OWN && region.low <= sp && sp < region.high))
+			__atomic_store_n(&slot->regions[i].high, 0, __ATOMIC_RELEASE);
+	}
+}
+
 void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end)
 {
 	/* A stack with the control block at its end holds for as far as that; of others nothing is known any more. What

@@ -207,6 +207,27 @@ static void test_stack_is_inherited(void **state)
 	assert_int_equal(slot->regions[3].high, 0);
 }
 
+/* What the break gives back no thread's own stack lies in that runs on it; others may. */
+static void test_stack_and_the_break(void **state)
+{
+	struct mw_ring_slot *slot = rig_slot();
+	struct mw_ring_region own = slot->regions[0];
+
+	(void)state;
+	slot->regions[1] = (struct mw_ring_region){0x10000 | MW_RING_REGION_OWN, 0x20000};
+	slot->regions[2] = (struct mw_ring_region){0x20000, 0x30000};
+	mw_stub_leave(rig_call(HOOK_SBRK, 4096, 0, 0, 0), BLOCK);
+	assert_int_equal(slot->regions[1].high, 0x20000);
+	mw_stub_leave(rig_call(HOOK_SBRK, (uint64_t)-4096, 0, 0, 0), BLOCK);
+	assert_int_equal(slot->regions[0].high, own.high);
+	assert_int_equal(slot->regions[1].high, 0);
+	assert_int_equal(slot->regions[2].high, 0);
+	/* It is known to be the thread's own no more. */
+	slot->regions[0] = (struct mw_ring_region){own.low & ~MW_RING_REGION_OWN, own.high};
+	stub_region_forget_others(slot, own.high - 64);
+	assert_int_equal(slot->regions[0].high, 0);
+}
+
 static void test_slot_that_is_taken_back(void **state)
 {
 	struct mw_ring_slot *slot = rig_slot();
@@ -336,6 +357,7 @@ UNIT_GROUP(ring)
 		T(test_turned_off_while_recording),
 		T(test_another_thread_with_the_same_pointer),
 		T(test_stack_is_inherited),
+		T(test_stack_and_the_break),
 		T(test_slot_that_is_taken_back),
 		T(test_no_ring),
 		T(test_no_slot),
