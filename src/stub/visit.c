@@ -207,13 +207,13 @@ bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b)
 static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 {
 	struct mw_ring_slot *slot = visit->slot;
-	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0, start;
+	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0, start, last;
 	bool answered = true;
 
 	/* It was asked here before, and memwatch did not know: not every time anew. */
 	if (slot->ask == MW_RING_ASK_REFUSED && distance < NEAR && slot->entries % ASK_AGAIN)
 		return 0;
-	start = cpu_ticks();
+	start = last = cpu_ticks();
 	/* Again: the handler of a signal may have asked for something else meanwhile. */
 	for (unsigned i = 0; i < ATTEMPTS && answered && !high; i++) {
 		uint32_t number;
@@ -222,13 +222,14 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 		slot->ask = MW_RING_ASK_REGION;
 		number = __atomic_add_fetch(&slot->asked, 1, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&visit->control->asks, 1, __ATOMIC_RELEASE);
-		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0)
+		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0) {
 			answered = stub_wait_on(visit->control, start);
+			slot->waited += waited_since(visit->control, &last);
+		}
 		high = stub_region_known(slot, sp);
 		if (answered && slot->ask_address == sp)
 			break;
 	}
-	slot->waited += cpu_ticks() - start;
 	slot->ask = high ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
 	return high;
 }
@@ -396,11 +397,12 @@ static STUB_RARE bool take_ring(struct mw_ring_control *control, struct mw_ring_
 	bool got = next_ring(control, &ring);
 
 	if (!got && cpu_ticks() >= slot->limit) {
-		uint64_t start = cpu_ticks();
+		uint64_t start = cpu_ticks(), last = start;
 
-		while (!got && stub_wait_on(control, start))
+		while (!got && stub_wait_on(control, start)) {
 			got = next_ring(control, &ring);
-		slot->waited += cpu_ticks() - start;
+			slot->waited += waited_since(control, &last);
+		}
 	}
 	if (!got) {
 		slot->limit = cpu_ticks() + control->wait_limit;
