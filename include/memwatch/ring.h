@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   9u
+#define MW_RING_LAYOUT   10u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -187,7 +187,7 @@ struct mw_ring_slot {
 	uint64_t lost_events; /* not recorded as there was no room in time, or no ring */
 	uint64_t entries;     /* times that the recorder was entered: a walk that finds it changed begins anew */
 	uint64_t walks, slow_walks;
-	uint64_t waited;     /* ticks that the thread has waited for room */
+	uint64_t waited;     /* ticks that the thread has waited, as far as it had a CPU */
 	uint32_t ask, asked; /* enum mw_ring_ask; how often it has asked */
 	uint64_t ask_address;
 	uint32_t inside; /* recorder functions (enter, leave) that the thread is in; more than one in signal handlers */
@@ -204,7 +204,7 @@ struct mw_ring_slot {
 	uint64_t sampling;    /* mw_ring_control.sampling as `countdown` was drawn by it; 0: not yet */
 	uint64_t random;      /* the state of what is drawn */
 	uint64_t spent;       /* ticks in the recorder, while blocks are sampled */
-	uint64_t empty_at;    /* its leaky bucket of waiting: the tick at which that is empty */
+	uint64_t waited_room; /* what of `waited` was for room: sampling makes that less */
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
@@ -451,9 +451,7 @@ struct mw_ring_control {
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
 	uint32_t drop;         /* 1: nobody waits for room: what finds none is lost */
 	uint64_t sampling;     /* the interval in bytes and its number, as mw_ring_sampling() has it */
-	/* A thread's leaky bucket: each tick that it waits for room puts so many in, each tick that passes takes one out;
-	 * one whose bucket has more than `wait_most` sets `overloaded`. */
-	uint64_t wait_weight, wait_most;
+	uint64_t wait_gap;     /* ticks: a thread that waits and does not look for longer had no CPU meanwhile */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
@@ -463,8 +461,6 @@ struct mw_ring_control {
 	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
-	uint32_t overloaded;  /* a thread has waited for room for longer than it may; memwatch clears it */
-	uint32_t unused_overloaded;
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];

@@ -211,6 +211,8 @@ struct mw_report_sampling {
 	size_t count;
 	uint64_t exact;  /* blocks that were recorded as all others were, before sampling began */
 	uint64_t unseen; /* bytes: a stack that has more is seen with a probability of 95 % or more */
+	double from;     /* seconds into the window: before that every block was recorded */
+	const char *why; /* … blocks are sampled since then, and how every block is recorded; NULL: it was asked for */
 };
 
 struct mw_report_sample {

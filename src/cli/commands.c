@@ -50,24 +50,26 @@
 		"Record a sample of the heap blocks, one in so many bytes on average: a block of SIZE bytes with "     \
 		"probability 1 - exp(-SIZE/BYTES). Amounts are estimates then, each with its standard error, and "     \
 		"what is freed of older blocks is not known. K, M, G and T are units, or KiB and so on. Without it "   \
-		"every block is recorded.",                                                                            \
+		"every block is recorded as long as memwatch can keep up (--overload).",                               \
 		NULL, SIZE, session.sample_interval),                                                                  \
 		MW_CLI_OPTION(                                                                                         \
 			"budget", 0, NOTHING, "PCT", "record a sample of the heap blocks\n",                           \
 			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
-			"block counts by the interval that held when it was allocated.",                               \
+			"block counts by the interval that held when it was allocated. Only with engine jump.",        \
 			NULL, PERCENT, session.budget),                                                                \
 		MW_CLI_OPTION(                                                                                         \
 			"overload", 0, WORD, "wait|sample|drop", NULL,                                                 \
-			"What happens if every block is recorded and memwatch can't keep up. wait: threads "           \
-			"wait for it. sample: from then on blocks are sampled, and the report says from when. drop: "  \
-			"events are lost, nobody waits, and the report says how many. Only for engine jump.",          \
+			"What happens if every block is recorded and memwatch can't keep up. wait (the default): "     \
+			"threads wait for it, for the share of their time that --max-wait says. sample: blocks are "   \
+			"sampled from the first wait on, and the report says from when. drop: events are lost, "       \
+			"nobody waits, and the report says how many. Only for engine jump.",                           \
 			MW_CLI_OVERLOADS, OVERLOAD, session.overload),                                                 \
 		MW_CLI_OPTION("max-wait", 0, NOTHING, "PCT", "if memwatch can't keep up\n",                            \
 			      "With --overload wait, the largest share of its time, over any 100 ms, that a thread "   \
-			      "waits for memwatch; where it would be more, blocks are sampled from then on. Without "  \
-			      "it, or with 100, it waits as long as that takes, and every block is recorded.",         \
+			      "waits for memwatch; 5 by default. Where it would be more, blocks are sampled from "     \
+			      "then on, and the report says from when. With 100 threads wait for as long as it "       \
+			      "takes, and every block is recorded.",                                                   \
 			      NULL, SHARE, session.max_wait)
 
 /* `help` is NULL where the next option's line tells of it. */
@@ -109,6 +111,8 @@
 
 #define BUDGET_INTERVAL (UINT64_C(512) << 10) /* to begin with */
 #define INTERVAL_MAX    (UINT64_C(1) << 40)
+#define MAX_WAIT        50000   /* millionths */
+#define NO_LIMIT        1000000 /* … which 0 stands for later */
 
 static struct mw_error *refuse_wait(const struct mw_session_options *options, const char *why, const char *hint)
 {
@@ -134,7 +138,9 @@ static struct mw_error *check_overload(struct mw_session_options *options)
 				     "Only with --overload wait do threads wait");
 	if (options->overload == MW_OVERLOAD_COUNT)
 		options->overload = options->sample_interval ? MW_OVERLOAD_SAMPLE : MW_OVERLOAD_WAIT;
-	if (options->max_wait == 1000000)
+	if (options->overload == MW_OVERLOAD_WAIT && !options->max_wait)
+		options->max_wait = MAX_WAIT;
+	else if (options->max_wait == NO_LIMIT)
 		options->max_wait = 0;
 	return NULL;
 }
@@ -145,6 +151,13 @@ static struct mw_error *check_cost(struct mw_session_options *options)
 	if (options->sample_interval > INTERVAL_MAX)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--sample: more than 1T"),
 				     "It takes how many bytes there are to a recorded block, as in 512K");
+	if (options->budget && strcmp(options->engine, "trap") == 0)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0,
+					"--budget can't be kept to with engine trap, which stops the process "
+					"at each call"),
+			"Leave out --engine trap, or --budget; --max-stopped PCT ends the window where "
+			"the process is stopped for too long");
 	if (options->budget && !options->sample_interval)
 		options->sample_interval = BUDGET_INTERVAL;
 	return check_overload(options);

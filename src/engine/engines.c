@@ -74,6 +74,13 @@ static bool may_be_trapped(const struct mw_error *err)
 static struct mw_error *trap_instead(struct auto_engine *engine, struct choice *choice, bool launched,
 				     struct mw_error *err)
 {
+	/* No interval makes up for a stop at each call. */
+	if (engine->options.budget && mw_error_kind(err) != MW_ERROR_UNSUPPORTED)
+		return err;
+	if (engine->options.budget)
+		return mw_error_hint(mw_error_prefix(err, "--budget needs engine jump, which can't be used"),
+				     "Leave it out to have the process stopped at each call (engine trap); "
+				     "--max-stopped PCT ends that where it takes too long");
 	choice->reason = reason_of(err);
 	mw_error_destroy(err);
 	MW_TRY(attach_with(engine, &mw_engine_trap, &engine->with[TRAP], choice->pid, launched, &choice->sink));

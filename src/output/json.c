@@ -598,8 +598,7 @@ static json_t *sampling_value(const struct mw_report *report)
 
 	if (!sampling->interval)
 		return json_null();
-	return MW_OBJECT(MW_OF(sampling, interval),
-			 MW_KEY("from", json_real((double)report->engine.stats.sampled_from_ns / 1e9)),
+	return MW_OBJECT(MW_OF(sampling, interval), MW_OF(sampling, from), MW_OF(sampling, why),
 			 MW_KEY("intervals", MW_ARRAY(i, sampling->count, sampled_value(&sampling->intervals[i]))),
 			 MW_OF(sampling, exact), MW_OF(sampling, unseen));
 }

@@ -219,9 +219,8 @@ static void put_sampling(struct mw_text *text)
 	for (size_t i = 0; i < sampling->count; i++)
 		least = sampling->intervals[i].bytes < least ? sampling->intervals[i].bytes : least;
 	mw_line_printf(&text->line, "  sampled");
-	if (text->report->engine.stats.sampled_from_ns)
-		mw_line_printf(&text->line, " from %s on, as memwatch could not keep up",
-			       mw_show_seconds((double)text->report->engine.stats.sampled_from_ns / 1e9).text);
+	if (sampling->why)
+		mw_line_printf(&text->line, " from %s on (%s)", mw_show_seconds(sampling->from).text, sampling->why);
 	mw_line_printf(&text->line, ": one heap block in %s", mw_show_size(least).text);
 	if (least < sampling->interval)
 		mw_line_printf(&text->line, " to %s", mw_show_size(sampling->interval).text);

@@ -200,6 +200,8 @@ STUB_API bool stub_region_own(const struct mw_ring_slot *slot, uint64_t sp);
 STUB_API bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b);
 /* Memory is going: no stack is read there any more. */
 STUB_API void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end);
+/* … all but the thread's own stack that it is on at `sp`: that stays as long as it runs. */
+STUB_API void stub_region_forget_others(struct mw_ring_slot *slot, uint64_t sp);
 /* The thread is another one, on the stack of one that has ended. */
 STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
 

@@ -36,18 +36,13 @@ bool stub_wait_on(struct mw_ring_control *control, uint64_t start)
 
 #define AHEAD 16 /* units: memwatch has read them in the last lap, so they are in another CPU's cache */
 
-/* A thread has waited from `start` until `now`: is that too long? `ends`: it waits no more. */
-static void note_wait(struct mw_ring_control *control, struct mw_ring_slot *slot, uint64_t start, uint64_t now,
-		      bool ends)
+/* How long a thread has waited since it last looked. Where that is long it had no CPU meanwhile. */
+static uint64_t waited_since(const struct mw_ring_control *control, uint64_t *last)
 {
-	uint64_t empty_at = slot->empty_at > start ? slot->empty_at : start;
+	uint64_t now = cpu_ticks(), ticks = now - *last;
 
-	empty_at += (now - start) * control->wait_weight;
-	if (unlikely(empty_at - now > control->wait_most && empty_at > now) &&
-	    !__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED))
-		__atomic_store_n(&control->overloaded, 1, __ATOMIC_RELEASE);
-	if (ends)
-		slot->empty_at = empty_at;
+	*last = now;
+	return ticks < control->wait_gap ? ticks : control->wait_gap;
 }
 
 /* See that `end` units fit the ring, waiting for memwatch to read. */
@@ -55,8 +50,8 @@ static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool r
 {
 	struct mw_ring_control *control = visit->control;
 	struct mw_ring_slot *slot = visit->slot;
-	uint64_t start = 0;
-	bool room = false, waits = false;
+	uint64_t start = 0, last = 0, waited = 0;
+	bool room = false, goes_on = true;
 
 	if (units > control->ring_units)
 		return false;
@@ -67,23 +62,15 @@ static STUB_RARE bool make_room(struct stub_visit *visit, uint32_t units, bool r
 		if (drained <= slot->reserved)
 			slot->limit = drained + control->ring_units;
 		room = (reserved ? number : slot->reserved) + units <= slot->limit;
-		if (room)
+		if (room || control->drop || !goes_on)
 			break;
-		if (control->drop)
-			break;
-		if (!waits)
-			start = cpu_ticks();
-		waits = true;
-		if (!stub_wait_on(control, start))
-			break;
-		note_wait(control, slot, start, cpu_ticks(), false);
+		if (!last)
+			start = last = cpu_ticks();
+		goes_on = stub_wait_on(control, start);
+		waited += waited_since(control, &last);
 	}
-	if (waits) {
-		uint64_t now = cpu_ticks();
-
-		slot->waited += now - start;
-		note_wait(control, slot, start, now, true);
-	}
+	slot->waited += waited;
+	slot->waited_room += waited;
 	return room;
 }
 
@@ -220,13 +207,13 @@ bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b)
 static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 {
 	struct mw_ring_slot *slot = visit->slot;
-	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0, start;
+	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0, start, last;
 	bool answered = true;
 
 	/* It was asked here before, and memwatch did not know: not every time anew. */
 	if (slot->ask == MW_RING_ASK_REFUSED && distance < NEAR && slot->entries % ASK_AGAIN)
 		return 0;
-	start = cpu_ticks();
+	start = last = cpu_ticks();
 	/* Again: the handler of a signal may have asked for something else meanwhile. */
 	for (unsigned i = 0; i < ATTEMPTS && answered && !high; i++) {
 		uint32_t number;
@@ -235,13 +222,14 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 		slot->ask = MW_RING_ASK_REGION;
 		number = __atomic_add_fetch(&slot->asked, 1, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&visit->control->asks, 1, __ATOMIC_RELEASE);
-		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0)
+		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0) {
 			answered = stub_wait_on(visit->control, start);
+			slot->waited += waited_since(visit->control, &last);
+		}
 		high = stub_region_known(slot, sp);
 		if (answered && slot->ask_address == sp)
 			break;
 	}
-	slot->waited += cpu_ticks() - start;
 	slot->ask = high ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
 	return high;
 }
@@ -259,6 +247,16 @@ void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end)
 		struct mw_ring_region region = load(slot, i);
 
 		if (region.low < end && start < region.high)
+			__atomic_store_n(&slot->regions[i].high, 0, __ATOMIC_RELEASE);
+	}
+}
+
+void stub_region_forget_others(struct mw_ring_slot *slot, uint64_t sp)
+{
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+
+		if (!(region.low & MW_RING_REGION_OWN && region.low <= sp && sp < region.high))
 			__atomic_store_n(&slot->regions[i].high, 0, __ATOMIC_RELEASE);
 	}
 }
@@ -399,11 +397,12 @@ static STUB_RARE bool take_ring(struct mw_ring_control *control, struct mw_ring_
 	bool got = next_ring(control, &ring);
 
 	if (!got && cpu_ticks() >= slot->limit) {
-		uint64_t start = cpu_ticks();
+		uint64_t start = cpu_ticks(), last = start;
 
-		while (!got && stub_wait_on(control, start))
+		while (!got && stub_wait_on(control, start)) {
 			got = next_ring(control, &ring);
-		slot->waited += cpu_ticks() - start;
+			slot->waited += waited_since(control, &last);
+		}
 	}
 	if (!got) {
 		slot->limit = cpu_ticks() + control->wait_limit;

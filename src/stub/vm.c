@@ -55,9 +55,9 @@ STUB_RARE void stub_vm_forget(struct stub_visit *visit)
 		forget_across(visit, first);
 		break;
 	case STUB_ROLE_SBRK:
-		/* Where the break is nobody knows: nothing is known any more. */
+		/* Where the break is nobody knows. */
 		if ((int64_t)first < 0)
-			stub_region_forget(visit->slot, 0, UINT64_MAX);
+			stub_region_forget_others(visit->slot, (uint64_t)(uintptr_t)visit->call);
 		break;
 	default:
 		break;

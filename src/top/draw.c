@@ -439,9 +439,14 @@ static void put_process(struct mw_top_picture *picture, int y, int width)
 	double share = mw_top_view_rate(view, (double)(shot->stood_ns - base->stood_ns)) / NS * 100;
 	struct mw_line *line = &picture->line;
 
-	if (shot->sampled)
-		mw_line_printf(line, "sampled, one heap block in %s: amounts are estimates, ",
+	if (shot->sampled) {
+		mw_line_printf(line, "sampled");
+		if (shot->sampled_from_ns)
+			mw_line_printf(line, " from %s s on (exact: --max-wait 100)",
+				       mw_top_show_moment(shot->sampled_from_ns).text);
+		mw_line_printf(line, ", one heap block in %s: amounts are estimates, ",
 			       mw_show_size(shot->sampled).text);
+	}
 	mw_line_printf(line, "resident %s, events %s/s, stopped ", mw_show_size(shot->rss).text,
 		       mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events))).text);
 	if (shot->has_stood)

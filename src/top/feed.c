@@ -369,6 +369,7 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	if (shot->has_stood) {
 		shot->stood_ns = stats.stood_ns;
 		shot->lost = stats.lost_events;
+		shot->sampled_from_ns = stats.sampled_from_ns;
 	}
 	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, feed->feeds->session->options->track_heap,
 			   feed->feeds->session->options->track_vm, shot->not_hooked, sizeof(shot->not_hooked));

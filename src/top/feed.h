@@ -77,8 +77,9 @@ struct mw_top_shot {
 	uint64_t zero_ns; /* what is counted was allocated since; 0: the window's start */
 	uint32_t zeros;   /* how often that was set anew */
 	struct mw_amount heap, vm;
-	uint64_t sampled; /* the largest interval that heap blocks are sampled with; 0: they are not … */
-	double variance;  /* … of heap.bytes */
+	uint64_t sampled;         /* the largest interval that heap blocks are sampled with; 0: they are not … */
+	double variance;          /* … of heap.bytes */
+	uint64_t sampled_from_ns; /* … only since then, as memwatch could not keep up; 0: from the beginning */
 	uint64_t events, stood_ns, lost, rss;
 	bool has_stood;
 	bool kept;            /* what is seen goes into a recording, or a file for one */

@@ -512,7 +512,8 @@ static struct mw_error *on_interval(void *context, uint32_t process_number, uint
 
 		MW_TRY(take_interval(&sink, number, bytes));
 	}
-	return take_interval(&process->watched->sink, number, bytes);
+	/* Nothing of it is in an interval of the window that has ended. */
+	return process->over ? NULL : take_interval(&process->watched->sink, number, bytes);
 }
 
 static struct mw_error *on_before(void *context, uint32_t number, mw_addr start, mw_addr end)

@@ -474,11 +474,26 @@ static void fill_totals(const struct mw_summary_input *input, struct mw_report *
 	}
 }
 
+/* Since when are blocks sampled as memwatch could not keep up? UINT64_MAX: they are not. In a recording whose end is
+ * missing the first one tells. */
+static uint64_t sampled_since(const struct mw_report *report, const struct mw_sampling *sampling)
+{
+	uint64_t since = report->engine.stats.sampled_from_ns, first = UINT64_MAX;
+
+	if (since != MW_SIZE_UNKNOWN)
+		return since ? since : UINT64_MAX;
+	for (size_t i = 0; i < sampling->interval_count && sampling->exact; i++)
+		if (sampling->intervals[i].first_ns < first)
+			first = sampling->intervals[i].first_ns;
+	return first;
+}
+
 static struct mw_error *fill_sampling(const struct mw_summary_input *input, struct mw_arena *arena,
 				      struct mw_report *report)
 {
 	const struct mw_sampling *sampling = mw_track_sampling(input->track);
 	struct mw_report_sampling *out = &report->sampling;
+	uint64_t since;
 
 	if (!sampling)
 		return NULL;
@@ -493,6 +508,11 @@ static struct mw_error *fill_sampling(const struct mw_summary_input *input, stru
 
 		out->intervals[i] = (struct mw_report_sampled){
 			interval->bytes, held ? (double)interval->first_ns / 1e9 : -1, interval->blocks};
+	}
+	since = sampled_since(report, sampling);
+	if (since != UINT64_MAX) {
+		out->from = (double)since / 1e9;
+		out->why = "memwatch could not keep up; --max-wait 100 records every block";
 	}
 	out->interval = mw_track_sampled(input->track);
 	out->unseen = (uint64_t)mw_sampling_limits(0, 0, (double)out->interval).high;

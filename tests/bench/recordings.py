@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import time
 
+from window import EXACT
+
 # As in inside.py.
 GOALS = [
     ("recording", "bytes_an_event", "a recording takes", "at most", 12, "bytes an event"),
@@ -35,7 +37,7 @@ def record(bench):
         try:
             rates, complete, size, events = [], True, 0, 0
             for options in ((), ("-o", path)):
-                with bench.window(target.pid, directory, options) as window:
+                with bench.window(target.pid, directory, (*EXACT, *options)) as window:
                     rates.append(board.rate(2, bench.options.seconds))
                     window.end(bench.load)
                 complete = complete and window.report["complete"]

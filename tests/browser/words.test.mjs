@@ -409,6 +409,7 @@ test("where blocks were sampled the page claims no more than that", async () => 
 	const header = await page.textContent("header");
 	assert.match(header, /no event was lost/);
 	assert.match(header, /one heap block in 64\.0 KiB to 512\.0 KiB on average; amounts are estimates ± standard error/);
+	assert.doesNotMatch(header, /Sampled from/);
 	assert.doesNotMatch(await page.textContent("body"), /nothing was lost|incomplete/);
 	assert.match(await page.textContent("#panel-suspects"), /No leak found: of what was sampled no place keeps growing\. Up to 1\.5 MiB in any one place may not have been seen\./);
 	assert.match(await page.textContent(".limits"), /a place that kept less than 1\.5 MiB of heap blocks may not have been seen at all/);
@@ -417,4 +418,9 @@ test("where blocks were sampled the page claims no more than that", async () => 
 	assert.match(await page.textContent("#tile-impacting"), /\(estimated\)/);
 	await assertQuiet(page);
 	await page.close();
+	const late = { ...sampling, exact: 12, from: 0.6, why: "memwatch could not keep up; --max-wait 100 records every block" };
+	const changed = await browser.open(makePage([{ ...made, stacks: calm, report: { complete: false, sampling: late } }]));
+	assert.match(await changed.textContent("header"), /Sampled from 600(\.0)? ms on \(memwatch could not keep up; --max-wait 100 records every block\): one heap block in 64\.0 KiB/);
+	await assertQuiet(changed);
+	await changed.close();
 });

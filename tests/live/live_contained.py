@@ -33,8 +33,8 @@ class Contained(unittest.TestCase):
 
     def launch(self, mode, engine, *command):
         path = os.path.join(mwrec.directory(self), 'report.json')
-        run = subprocess.run([*contained(mode), mwlive.config.memwatch, '--engine', engine, '--quiet', '--json', path,
-                              '--', *command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        run = subprocess.run([*contained(mode), mwlive.config.memwatch, '--engine', engine, *mwlive.patient(engine),
+                              '--quiet', '--json', path, '--', *command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                              timeout=mwlive.PATIENCE, check=False)
         return run, mwlive.load_reports(path)[0] if run.returncode == 0 else None
 

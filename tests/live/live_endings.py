@@ -22,8 +22,8 @@ def launch(test, *command, engine=None):
     directory = mwrec.directory(test)
     json, recording = (os.path.join(directory, name) for name in ('report.json', 'recording.mw'))
     run = subprocess.run(
-        [mwlive.config.memwatch, '--engine', engine or mwlive.config.engine, '--quiet', '--json', json, '-o', recording,
-         '--', *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE,
+        [mwlive.config.memwatch, '--engine', engine or mwlive.config.engine, *mwlive.patient(engine), '--quiet', '--json', json,
+         '-o', recording, '--', *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE,
         check=False, env=dict(os.environ, PYTHONHASHSEED='0', LC_ALL='C'))
     test.assertEqual(run.returncode, 0, run.stderr)
     report, = mwlive.load_reports(json)

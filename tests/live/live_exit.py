@@ -36,9 +36,9 @@ class Exit(unittest.TestCase):
     def test_launched(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, 'report.json')
-            run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--json', path,
-                                  '--', mwlive.target_path('exits'), 'large'], stdin=subprocess.DEVNULL,
-                                 capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+            run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, *mwlive.patient(),
+                                  '--quiet', '--json', path, '--', mwlive.target_path('exits'), 'large'],
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             report, = mwlive.load_reports(path)
         self.assertEqual((report['window']['ended'], report['target']['exit_status']), ('exit', 3))

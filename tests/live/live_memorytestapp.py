@@ -159,8 +159,8 @@ class MemoryTestApp(unittest.TestCase):
 
     def test_launched(self):
         path = os.path.join(mwrec.directory(self), 'recording.mw')
-        run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '-o', path, '--',
-                              mwlive.target_path('memorytestapp'), str(SCALE)], stdin=subprocess.DEVNULL,
+        run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, *mwlive.patient(), '--quiet', '-o',
+                              path, '--', mwlive.target_path('memorytestapp'), str(SCALE)], stdin=subprocess.DEVNULL,
                              capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         answer = {key: int(value) for key, _, value in (line.partition('=') for line in run.stdout.splitlines())

@@ -166,8 +166,8 @@ class Questions(unittest.TestCase):
     def same(self, pids, question, work):
         path, live = (os.path.join(mwrec.directory(self), name) for name in ('r.mw', 'live.json'))
         process = subprocess.Popen([mwlive.config.memwatch, '-p', ','.join(map(str, pids)), '--engine',
-                                    mwlive.config.engine, '--quiet', '-o', path, '--json', live, *map(str, question)],
-                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                    mwlive.config.engine, *mwlive.patient(options=question), '--quiet', '-o', path,
+                                    '--json', live, *map(str, question)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(mwlive.kill_quietly, process)
         mwlive.wait_until(lambda: os.path.exists(path), 'the window has begun')
         work()
@@ -248,7 +248,7 @@ class Trouble(unittest.TestCase):
         """memwatch on a target whose window has begun, and what its code was before."""
         snapshot = mwlive.Snapshot(target.pid)
         process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
-                                    '--quiet', '-o', path, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    *mwlive.patient(), '--quiet', '-o', path, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(mwlive.kill_quietly, process)
         mwlive.wait_until(lambda: process.poll() is not None or snapshot.touched(), 'memwatch plants its hooks')

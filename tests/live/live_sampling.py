@@ -15,6 +15,7 @@ import mwtop
 
 KEPT = ('keep_small', 'keep_pages', 'keep_large', 'grow')
 ERRORS = 6  # standard errors that an estimate may be off by: one in a billion is further off
+WHY = 'memwatch could not keep up; --max-wait 100 records every block'
 UNSEEN = 20  # intervals' worth of bytes of which no block is sampled
 
 
@@ -119,6 +120,10 @@ class Sampling(unittest.TestCase):
         answer = target.done()
         report, = kept.stop()
         target.finish()
+        self.check_switched(answer, report, kept.path)
+
+    def check_switched(self, answer, report, path):
+        """Every block was recorded up to a time, a sample since then, and the report says so."""
         sampling = report['sampling']
         self.assertEqual(report['lost']['events'], 0)
         self.assertFalse(report['complete'])
@@ -129,8 +134,46 @@ class Sampling(unittest.TestCase):
         self.check_estimates(answer, report)
         # Blocks from before it were freed after it.
         self.assertEqual(estimate(heap_stacks(report, 'hold')), (0, 0))
-        text = ' '.join(self.text(kept.path, 'report').split())
-        self.assertIn('on, as memwatch could not keep up: one heap block in 64.0 KiB', text)
+        self.assertEqual(sampling['why'], WHY)
+        text = ' '.join(self.text(path, 'report').split())
+        self.assertRegex(text, rf'sampled from [0-9.]+ m?s on \({WHY}\): one heap block in 64.0 KiB')
+        # Before that it was as any window.
+        early = mwrec.interval(self, path, 0, sampling['from'] / 2)
+        self.assertIsNone(early['sampling'])
+
+    def watch_with_defaults(self, seconds, fast, spinning=0):
+        """The target's whole work under a memwatch that is told nothing, beside so many processes that never rest."""
+        for _ in range(spinning):
+            spinner = subprocess.Popen(['sh', '-c', 'while :; do :; done'], stdin=subprocess.DEVNULL)
+            self.addCleanup(mwlive.kill_quietly, spinner)
+        target = mwlive.Target(self, 'sampled', seconds, *(('fast',) if fast else ()))
+        kept = mwrec.Kept(self, target.pid, complete=None, exact=False)
+        target.go()
+        answer = target.done()
+        report, = kept.stop()
+        target.finish()
+        self.assertEqual(report['lost']['events'], 0)
+        return answer, report, kept.path
+
+    def test_moderate_rates_stay_exact(self):
+        """A program that allocates a few ten thousand times a second, beside spinning processes."""
+        answer, report, _ = self.watch_with_defaults(2, False, len(os.sched_getaffinity(0)))
+        self.assertIsNone(report['sampling'])
+        self.assertTrue(report['complete'])
+        for function in KEPT:
+            self.assertEqual(sum(s['impacting']['bytes'] for s in heap_stacks(report, function)), answer[function])
+
+    def test_full_rates_are_told(self):
+        """Two threads at full rate and as many spinning processes as CPUs: whatever comes of it, the report is right."""
+        answer, report, path = self.watch_with_defaults(3, True, len(os.sched_getaffinity(0)))
+        if report['sampling']:
+            self.check_switched(answer, report, path)
+            self.assertFalse(report['complete'])
+        else:
+            self.assertTrue(report['complete'])
+        if mwlive.config.engine == 'jump' and not mwlive.TOOL:
+            # Each of the two for a twentieth of its time, and as long as the transition takes.
+            self.assertLess(report['engine']['waited_ns'] / 1e9, 2 * (report['window']['seconds'] / 20 + 0.2))
 
     def test_drops(self):
         """What finds no room is lost, and counted."""
@@ -178,7 +221,31 @@ class Sampling(unittest.TestCase):
         self.assertNotIn('nothing lost', text)
         self.assertNotIn('othing was allocated', text)
 
+    def refused_budget(self, pid, *options):
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(pid), '-d', '0.1', '--quiet', '--budget', '5', *options],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+        return run.returncode, run.stderr
+
+    def test_budget_without_jumps(self):
+        """Where each call would stop the process it is not watched: nobody who gives a budget wants that."""
+        target = mwlive.Target(self, 'unmovable')
+        before = mwlive.Snapshot(target.pid)
+        status, message = self.refused_budget(target.pid, '--engine', 'trap')
+        self.assertEqual(status, 2)
+        self.assertIn("--budget can't be kept to with engine trap", message)
+        # One of its entry points can't be moved.
+        status, message = self.refused_budget(target.pid)
+        self.assertEqual(status, 1, message)
+        self.assertIn("--budget needs engine jump, which can't be used: ", message)
+        self.assertIn('--max-stopped', message)
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
     def test_budget(self):
+        if mwlive.config.engine == 'trap':
+            self.skipTest('see test_budget_without_jumps')
         answer, report, _ = self.record(3, '--budget', '5')
         self.assertEqual(report['sampling']['intervals'][0]['bytes'], 512 << 10)
         self.assertEqual(report['sampling']['interval'], max(i['bytes'] for i in report['sampling']['intervals']))
@@ -197,6 +264,17 @@ class Sampling(unittest.TestCase):
         screen.wait('^   = [0-9,]+ ± [0-9,]+ bytes in [0-9,]+ blocks not freed')
         screen.quit()
         menu.end()
+
+    @unittest.skipUnless(shutil.which('tmux'), 'tmux is not installed')
+    def test_top_switches(self):
+        if mwlive.config.engine == 'trap':
+            self.skipTest('engine trap stops the thread at each call')
+        target = mwlive.Target(self, 'sampled', 60 * mwlive.SLOWNESS, 'fast')
+        screen = mwtop.Screen(self, target.pid, options=('--overload', 'sample'), width=150)
+        screen.wait('^not freed|nothing has been')
+        target.go()
+        screen.wait(r'sampled from [0-9.]+ s on \(exact: --max-wait 100\), one heap block in [0-9.]+ [KM]iB: amounts are estimates')
+        screen.quit()
 
     def test_page(self):
         """The page says that its amounts are estimates."""

@@ -96,9 +96,9 @@ class Window(unittest.TestCase):
         for command, status in ((['simple', '200'], 0), (['exits', 'status'], 3)):
             with self.subTest(command), tempfile.TemporaryDirectory() as directory:
                 path = os.path.join(directory, 'report.json')
-                run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--json', path,
-                                      '--', mwlive.target_path(command[0]), *command[1:]], stdin=subprocess.DEVNULL,
-                                     capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+                run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, *mwlive.patient(),
+                                      '--quiet', '--json', path, '--', mwlive.target_path(command[0]), *command[1:]],
+                                     stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
                 self.assertEqual(run.returncode, 0, run.stderr)
                 report, = mwlive.load_reports(path)
                 mwlive.check_report(self, report)

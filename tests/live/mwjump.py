@@ -85,8 +85,8 @@ class Attempt:
         self.json = os.path.join(self.directory, 'report.json')
         self.before = mwlive.Snapshot(target.pid)
         self.process = subprocess.Popen(
-            [*prefix, mwlive.config.memwatch, '-p', str(target.pid), '--engine', self.engine, '--quiet', '--json',
-             self.json, *map(str, options)],
+            [*prefix, mwlive.config.memwatch, '-p', str(target.pid), '--engine', self.engine,
+             *mwlive.patient(self.engine, options), '--quiet', '--json', self.json, *map(str, options)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         test.addCleanup(mwlive.kill_quietly, self.process)
         mwlive.wait_until(lambda: self.process.poll() is not None or self.begun(), 'memwatch begins or refuses')

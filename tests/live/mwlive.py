@@ -308,12 +308,20 @@ class Target:
 
 # --- memwatch ----------------------------------------------------------------------------------------
 
+def patient(engine=None, options=()):
+    """Options with which every block is recorded, however long the process has to wait for that: where nothing is said of it."""
+    asked = {'--sample', '--budget', '--overload', '--max-wait'} & set(options)
+    return () if (engine or config.engine) == 'trap' or asked else ('--max-wait', '100')
+
+
 class Watch:
     """memwatch attached to processes."""
 
-    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None, settle=0, terminal=None):
-        """`terminal`: standard error, where progress is shown."""
+    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None, settle=0, terminal=None,
+                 exact=True):
+        """`terminal`: standard error, where progress is shown. `exact`: every block is recorded."""
         self.test = test
+        engine = engine or config.engine
         # Nobody is to wait for what is not looked at. None: as memwatch does it by itself.
         settling = () if settle is None or '--settle' in options else ('--settle', settle)
         self.complete = complete
@@ -323,8 +331,8 @@ class Watch:
         self.json = os.path.join(self.directory, 'report.json')
         self.snapshots = [Snapshot(pid) for pid in pids]
         self.process = subprocess.Popen(
-            [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine or config.engine,
-             *(('--quiet',) if terminal is None else ()), '--json', self.json, *map(str, (*settling, *options))],
+            [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine, *(('--quiet',) if terminal is None else ()),
+             '--json', self.json, *(patient(engine, options) if exact else ()), *map(str, (*settling, *options))],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE if terminal is None else terminal)
         test.addCleanup(kill_quietly, self.process)
         self.wait_for_window(busy)

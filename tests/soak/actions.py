@@ -135,7 +135,9 @@ class Actor:
                 mwlive.check_report(test, report, None)
                 if report['engine']['left_behind']:
                     raise Fault('left', f'{member.kind}: {report["engine"]["left_behind"]}')
-                if not report['complete']:
+                if report['sampling']:
+                    self.tally.count(run.engine, member.kind, 'sampled')
+                elif not report['complete']:
                     self.tally.count(run.engine, member.kind, 'lossy')
                 elif member in metered and 'heap' in run.tracked and metered[member][0] >= started(report):
                     self.tally.count(run.engine, member.kind, 'metered')

@@ -31,6 +31,8 @@ static void attach(struct jump_drain *drain, struct jump_reader *reader, struct 
 	reader->thread = JUMP_NO_THREAD;
 	reader->tid = 0;
 	reader->searching = reader->dead = reader->overtaken = false;
+	for (unsigned i = 0; i < JUMP_WAIT_STEPS; i++)
+		reader->waited[i] = __atomic_load_n(&slot->waited_room, __ATOMIC_RELAXED);
 	reader->state = JUMP_READER_ATTACHED;
 	drain->active[drain->active_count++] = reader;
 	drain->attached++;
@@ -170,6 +172,31 @@ static void tidy_slot(struct jump_drain *drain, struct mw_ring_slot *slot)
 	}
 	if (!reader || reader->read == __atomic_load_n(&slot->reserved, __ATOMIC_ACQUIRE))
 		clear(drain, slot, reader);
+}
+
+/* What a reader's thread has waited since the step that is JUMP_WAIT_STEPS before this one. */
+static uint64_t note_waited(struct jump_reader *reader, uint64_t last, uint64_t step)
+{
+	uint64_t now = __atomic_load_n(&reader->slot->waited_room, __ATOMIC_RELAXED), waited;
+
+	for (uint64_t i = last + 1; i < step && i <= last + JUMP_WAIT_STEPS; i++)
+		reader->waited[i % JUMP_WAIT_STEPS] = reader->waited[last % JUMP_WAIT_STEPS];
+	waited = now - reader->waited[step % JUMP_WAIT_STEPS];
+	reader->waited[step % JUMP_WAIT_STEPS] = now;
+	return waited;
+}
+
+uint64_t jump_drain_waited(struct jump_drain *drain, uint64_t step)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < drain->active_count; i++) {
+		uint64_t waited = note_waited(drain->active[i], drain->wait_step, step);
+
+		most = waited > most ? waited : most;
+	}
+	drain->wait_step = step;
+	return most;
 }
 
 void jump_drain_await(struct jump_drain *drain)

@@ -155,6 +155,7 @@ struct jump_drain_stats {
 #define JUMP_DIFFERENCES 32u
 #define JUMP_NO_THREAD   UINT32_MAX
 #define JUMP_SPARE_RINGS 32u
+#define JUMP_WAIT_STEPS  20u
 #define JUMP_MOST_AHEAD  16u /* rings: more than that a thread can't have reserved */
 
 /* Stack ids are dense: numbers from one counter. (The list of chunks takes long to make for so short a life as a
@@ -190,13 +191,14 @@ struct jump_compared_stack {
 
 struct jump_reader {
 	struct mw_ring_record *units;
-	struct mw_ring_slot *slot;    /* NULL: none */
-	uint64_t read, published;     /* units */
-	uint64_t end;                 /* what may be read of in this round */
-	uint64_t last;                /* time stamp of the last record; a record's is never less */
-	uint64_t awaited;             /* jump_drain_await(): to be read up to here */
-	uint64_t begun, first;        /* the round began at this unit, and it had that time stamp */
-	uint64_t held_at, held_since; /* the unit that was not marked when the time stamp counter was … */
+	struct mw_ring_slot *slot;        /* NULL: none */
+	uint64_t read, published;         /* units */
+	uint64_t end;                     /* what may be read of in this round */
+	uint64_t last;                    /* time stamp of the last record; a record's is never less */
+	uint64_t awaited;                 /* jump_drain_await(): to be read up to here */
+	uint64_t begun, first;            /* the round began at this unit, and it had that time stamp */
+	uint64_t held_at, held_since;     /* the unit that was not marked when the time stamp counter was … */
+	uint64_t waited[JUMP_WAIT_STEPS]; /* ticks that it had waited for room by a step (jump_drain_waited()) */
 	uint32_t number;
 	uint32_t thread; /* the sink's, or JUMP_NO_THREAD */
 	uint32_t tid;    /* as the recorder says */
@@ -256,6 +258,8 @@ struct jump_drain {
 	uint64_t fullest;            /* units in the ring that had most of them */
 	uint64_t fill_ticks, filled; /* jump_drain_rest(); the time stamp counter when that was last made longer */
 
+	uint64_t wait_step; /* the last one (jump_drain_waited()) */
+
 	bool exact_before;  /* … and before all were recorded */
 	uint16_t intervals; /* the greatest number of an interval that blocks are sampled with; 0: all are recorded */
 
@@ -313,6 +317,10 @@ static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number
 	if (number > drain->intervals)
 		drain->intervals = number;
 }
+
+/* How long, in the JUMP_WAIT_STEPS steps before this one, has the thread waited for room that has waited most, in ticks? `step`
+ * is a number that grows with time: steps may be left out, and then what was waited counts as of the last one. */
+uint64_t jump_drain_waited(struct jump_drain *drain, uint64_t step);
 
 /* Wait until all is read that is recorded now; is it? */
 void jump_drain_await(struct jump_drain *drain);

@@ -194,6 +194,7 @@ static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_en
 			mw_error_destroy(jump_window_end(engine->processes[i]));
 	for (size_t i = 0; i < engine->process_count; i++)
 		first = mw_error_first(first, jump_process_detach(engine->processes[i], end));
+	jump_urgency_end(&engine->urgency);
 	return first;
 }
 
@@ -206,9 +207,12 @@ static struct mw_error *jump_start(struct mw_engine *base, pid_t pid)
 	prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
 	if (process->launched || process->ended)
 		return NULL;
+	/* From the first moment on its threads may wait for memwatch. */
+	jump_urgency_begin(&engine->urgency);
 	err = mw_program_explain(pid, &process->program, jump_begin_window(process));
 	if (!err)
 		return NULL;
+	jump_urgency_end(&engine->urgency);
 	remove_process(engine, process);
 	return mw_stale_explain(pid, err);
 }
@@ -481,7 +485,7 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 
 	jump_urgency_begin(&engine->urgency);
 	err = run_until(engine, deadline_ns, interrupt);
-	jump_urgency_end(&engine->urgency);
+	jump_urgency_lower(&engine->urgency);
 	if (err) {
 		engine->end = MW_END_LOST;
 		engine->windows_ended = false;

@@ -182,6 +182,8 @@ struct jump_transition {
 	enum { JUMP_TRANSITION_NONE, JUMP_TRANSITION_VISITS, JUMP_TRANSITION_RECORDS, JUMP_TRANSITION_DONE } state;
 	uint64_t since_ns;
 	uint64_t interval; /* bytes */
+	uint64_t step;     /* when it was last looked at what threads have waited */
+	uint64_t limit;    /* ticks that they may wait in PERIOD_NS */
 	uint64_t *entries; /* of each slot whose thread was in the recorder, as it was then; 0: it has left */
 };
 
@@ -238,16 +240,20 @@ struct jump_process {
 
 /* urgency.c: the priority of the thread that serves. */
 struct jump_urgency {
+	bool on;
 	int nice, policy, slack; /* before */
 	bool may, realtime;      /* be a real-time thread; is one now */
 	uint64_t left_ns;        /* for so long */
 	uint64_t seen_ns;
 };
 
-/* The calling thread is to get a CPU whenever it wants one, as far as it may. */
+/* The calling thread is to get a CPU whenever it wants one, as far as it may; again, after jump_urgency_lower(). */
 void jump_urgency_begin(struct jump_urgency *urgency);
 /* Since the last call it has worked, or rested. */
 void jump_urgency_note(struct jump_urgency *urgency, bool worked);
+/* It is no real-time thread until the next jump_urgency_note(): for what may take long, and for what others are to get a
+ * CPU for. */
+void jump_urgency_lower(struct jump_urgency *urgency);
 /* As it was before. */
 void jump_urgency_end(struct jump_urgency *urgency);
 

@@ -258,6 +258,9 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 	const struct timespec rest = {.tv_nsec = REST_NS};
 	uint64_t begin = mw_clock_ns();
 
+	/* Its threads need a CPU to stop. */
+	if (process->engine)
+		jump_urgency_lower(&process->engine->urgency);
 	for (;;) {
 		struct mw_error *err = mw_quiesce_begin(&process->quiesce, process->pid);
 
@@ -393,9 +396,11 @@ static struct mw_error *clean_child(const struct jump_process *process, struct m
 static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 {
 	MW_CLEANUP(mw_quiesce_deinit) struct mw_quiesce quiesce = {.forked = child_forked, .context = process};
-	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
+	struct mw_error *err;
 	bool left;
 
+	jump_urgency_lower(&process->engine->urgency);
+	err = mw_quiesce_begin(&quiesce, child);
 	if (!err)
 		err = mw_quiesce_await_injector(&quiesce);
 	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {

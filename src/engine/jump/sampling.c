@@ -87,31 +87,26 @@ struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes)
 
 /* --- overload ----------------------------------------------------------------------------------------------------- */
 
-#define PERIOD_NS     UINT64_C(100000000)  /* over which a thread's share of waiting counts */
+#define STEP_NS       UINT64_C(5000000) /* what threads have waited is looked at so often */
+#define PERIOD_NS     (STEP_NS * JUMP_WAIT_STEPS)
+#define GAP_NS        UINT64_C(50000)      /* longer than any interrupt takes */
 #define VISIBLE_NS    UINT64_C(1000000)    /* after which each processor sees what another has written */
 #define FIRST         (UINT64_C(64) << 10) /* bytes: the interval */
 #define REST_NS       UINT64_C(200000000)  /* after a change, until what it has changed shows */
 #define MORE          4                    /* times that, where it does not do */
 #define MOST_INTERVAL (UINT64_C(1) << 30)
 
-/*
- * A leaky bucket for each thread: what it has waited goes in, and half of its share of the time flows out; half of the
- * share of a period fits in. So in any period no more than the share is waited before it overflows.
- */
 void jump_waiting_plan(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	const struct mw_engine_options *options = &process->engine->options;
 
 	control->drop = options->overload == MW_OVERLOAD_DROP;
-	if (!jump_may_sample(process))
-		return;
-	/* Any wait at all. */
-	control->wait_weight = 2;
-	if (options->overload == MW_OVERLOAD_WAIT && options->max_wait) {
-		control->wait_weight = 2000000 / options->max_wait;
-		control->wait_most = jump_clock_ticks(&process->clock, PERIOD_NS);
-	}
+	control->wait_gap = jump_clock_ticks(&process->clock, GAP_NS);
+	/* Else any wait is too much. */
+	if (options->overload == MW_OVERLOAD_WAIT)
+		process->transition.limit =
+			jump_clock_ticks(&process->clock, PERIOD_NS / 1000 * options->max_wait / 1000);
 }
 
 /* False: it can't be now. A process that ends may have no memory any more. */
@@ -196,6 +191,24 @@ static struct mw_error *continue_transition(struct jump_process *process)
 	return NULL;
 }
 
+/* Has a thread waited for more than it may? Only at the first look in each step. */
+static bool waits_too_long(struct jump_process *process)
+{
+	uint64_t step = jump_now(process) / STEP_NS;
+
+	if (step == process->transition.step)
+		return false;
+	process->transition.step = step;
+	return jump_drain_waited(process->drain, step) > process->transition.limit;
+}
+
+static bool is_over(const struct jump_process *process)
+{
+	uint64_t duration_ns = process->engine->options.duration_ns;
+
+	return process->window.length_ns || (duration_ns && jump_now(process) >= duration_ns);
+}
+
 struct mw_error *jump_overload_serve(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
@@ -206,9 +219,11 @@ struct mw_error *jump_overload_serve(struct jump_process *process)
 		return NULL;
 	if (under_way)
 		return continue_transition(process);
-	if (!__atomic_load_n(&control->overloaded, __ATOMIC_RELAXED) || !jump_may_sample(process))
+	/* What comes after the window's end is not in the report. */
+	if (is_over(process))
 		return NULL;
-	__atomic_store_n(&control->overloaded, 0, __ATOMIC_RELAXED);
+	if (!jump_may_sample(process) || !waits_too_long(process))
+		return NULL;
 	if (process->transition.interval && jump_now(process) - process->transition.since_ns < REST_NS)
 		return NULL;
 	if (process->transition.state == JUMP_TRANSITION_NONE && !jump_samples(process))

@@ -5,8 +5,8 @@
  *
  * As a real-time thread (SCHED_FIFO, the lowest priority) it waits for nobody but others of that kind, at any nice value,
  * in any control group. So that it never takes a CPU from others for long, it is one for four fifths of the time at most
- * and 50 ms at a time; else it has a high priority among the ordinary ones. Who may not be either asks for
- * short slices, which bring it a CPU sooner.
+ * and 50 ms at a time; else, while it stops a process, and between runs of the engine, it has a high priority among the
+ * ordinary ones. Who may not be either asks for short slices, which bring it a CPU sooner.
  */
 #include "engine/jump/jump.h"
 
@@ -43,13 +43,13 @@ static bool set_realtime(void)
 	return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0;
 }
 
-/* Best effort. */
-static void set_ordinary(int nice)
+/* What it makes is ordinary, if it says so. Best effort. */
+static void set_ordinary(int nice, int reset)
 {
 	const struct sched_param none = {.sched_priority = 0};
 
-	/* Without a privilege what it makes stays ordinary. */
-	if (sched_setscheduler(0, SCHED_OTHER, &none) != 0)
+	/* Without a privilege that stays so. */
+	if (sched_setscheduler(0, SCHED_OTHER | reset, &none) != 0)
 		(void)sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
 	(void)setpriority(PRIO_PROCESS, 0, nice);
 }
@@ -63,7 +63,12 @@ static void set_slice(int nice, uint64_t ns)
 
 void jump_urgency_begin(struct jump_urgency *urgency)
 {
-	*urgency = (struct jump_urgency){.nice = getpriority(PRIO_PROCESS, 0),
+	if (urgency->on) {
+		jump_urgency_note(urgency, false);
+		return;
+	}
+	*urgency = (struct jump_urgency){.on = true,
+					 .nice = getpriority(PRIO_PROCESS, 0),
 					 .policy = sched_getscheduler(0),
 					 .slack = prctl(PR_GET_TIMERSLACK),
 					 .left_ns = MOST_NS,
@@ -90,17 +95,26 @@ void jump_urgency_note(struct jump_urgency *urgency, bool worked)
 		urgency->left_ns = span < MOST_NS / BACK && urgency->left_ns + BACK * span < MOST_NS
 					   ? urgency->left_ns + BACK * span
 					   : MOST_NS;
-	if (urgency->realtime && !urgency->left_ns) {
-		urgency->realtime = false;
-		set_ordinary(NICE);
-	} else if (!urgency->realtime && urgency->left_ns >= ENOUGH_NS) {
+	if (urgency->realtime && !urgency->left_ns)
+		jump_urgency_lower(urgency);
+	else if (!urgency->realtime && urgency->left_ns >= ENOUGH_NS)
 		urgency->realtime = set_realtime();
-	}
+}
+
+void jump_urgency_lower(struct jump_urgency *urgency)
+{
+	if (!urgency->realtime)
+		return;
+	urgency->realtime = false;
+	set_ordinary(NICE, SCHED_RESET_ON_FORK);
 }
 
 void jump_urgency_end(struct jump_urgency *urgency)
 {
+	if (!urgency->on)
+		return;
+	urgency->on = urgency->may = urgency->realtime = false;
 	(void)prctl(PR_SET_TIMERSLACK, (unsigned long)urgency->slack);
 	if (urgency->policy == SCHED_OTHER)
-		set_ordinary(urgency->nice);
+		set_ordinary(urgency->nice, 0);
 }

@@ -157,13 +157,14 @@ static void test_cost(void **state)
 		enum mw_overload overload;
 		uint32_t max_wait;
 	} cases[] = {
-		{"-p 1", 0, 0, MW_OVERLOAD_WAIT, 0},
+		{"-p 1", 0, 0, MW_OVERLOAD_WAIT, 50000},
+		{"-p 1 --overload wait", 0, 0, MW_OVERLOAD_WAIT, 50000},
 		{"-p 1 --max-wait 20", 0, 0, MW_OVERLOAD_WAIT, 200000},
 		{"-p 1 --max-wait 100 --overload wait", 0, 0, MW_OVERLOAD_WAIT, 0},
 		{"-p 1 --overload sample", 0, 0, MW_OVERLOAD_SAMPLE, 0},
 		{"-p 1 --overload drop --engine jump", 0, 0, MW_OVERLOAD_DROP, 0},
 		{"-p 1 --sample 512K", 512 << 10, 0, MW_OVERLOAD_SAMPLE, 0},
-		{"-p 1 --sample 1MiB --budget 2.5 --engine trap", 1 << 20, 25000, MW_OVERLOAD_SAMPLE, 0},
+		{"-p 1 --sample 1MiB --budget 2.5 --engine jump", 1 << 20, 25000, MW_OVERLOAD_SAMPLE, 0},
 		{"-p 1 --budget 5%", 512 << 10, 50000, MW_OVERLOAD_SAMPLE, 0},
 	};
 	static const struct {
@@ -173,6 +174,7 @@ static void test_cost(void **state)
 		{"-p 1 --sample 2T", "--sample"},
 		{"-p 1 --budget 100", "--budget"},
 		{"-p 1 --budget 0", "--budget"},
+		{"-p 1 --budget 5 --engine trap", "engine trap"},
 		{"-p 1 --overload never", "--overload"},
 		{"-p 1 --max-wait 101", "--max-wait"},
 		{"-p 1 --engine trap --overload drop", "engine trap"},

@@ -299,6 +299,35 @@ static void test_rest(void **state)
 	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
 }
 
+/* What threads have waited in the steps before: of the one that waited most. */
+static void test_waited(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t step = 100;
+
+	rig_slot(rig, 0)->waited_room = 5000; /* before it was known */
+	rig_thread(rig, 0);
+	rig_thread(rig, 1);
+	rig_round(rig);
+	assert_int_equal(jump_drain_waited(rig->drain, step), 0);
+	rig_slot(rig, 0)->waited_room += 30;
+	assert_int_equal(jump_drain_waited(rig->drain, ++step), 30);
+	rig_slot(rig, 1)->waited_room += 40;
+	assert_int_equal(jump_drain_waited(rig->drain, ++step), 40);
+	rig_slot(rig, 0)->waited_room += 15;
+	assert_int_equal(jump_drain_waited(rig->drain, step += 5), 45);
+	/* The first wait of either is as long ago as steps are counted. */
+	assert_int_equal(jump_drain_waited(rig->drain, 101 + JUMP_WAIT_STEPS - 1), 45);
+	assert_int_equal(jump_drain_waited(rig->drain, 101 + JUMP_WAIT_STEPS), 40);
+	assert_int_equal(jump_drain_waited(rig->drain, 101 + JUMP_WAIT_STEPS + 1), 15);
+	/* Nobody looked for long: when it was waited is not known. */
+	rig_slot(rig, 1)->waited_room += 7;
+	step = 1000;
+	assert_int_equal(jump_drain_waited(rig->drain, step), 7);
+	assert_int_equal(jump_drain_waited(rig->drain, step += JUMP_WAIT_STEPS - 1), 7);
+	assert_int_equal(jump_drain_waited(rig->drain, ++step), 0);
+}
+
 UNIT_GROUP(jump_drain)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +343,7 @@ UNIT_GROUP(jump_drain)
 		cmocka_unit_test_setup_teardown(test_sink_fails, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_publishes, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rest, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_waited, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static void pass(struct jump_urgency *urgency, uint64_t ns, bool worked)
 static void test_gives_back(void **state)
 {
 	int before = policy(), nice = getpriority(PRIO_PROCESS, 0), slack = prctl(PR_GET_TIMERSLACK);
-	struct jump_urgency urgency;
+	struct jump_urgency urgency = {.on = false};
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -53,7 +53,7 @@ static void test_gives_back(void **state)
 static void test_bounded(void **state)
 {
 	uint64_t realtime_ms = 0, longest = 0, run = 0;
-	struct jump_urgency urgency;
+	struct jump_urgency urgency = {.on = false};
 	pthread_t thread;
 	int others = -1;
 
@@ -85,11 +85,54 @@ static void test_bounded(void **state)
 	assert_int_equal(policy(), SCHED_OTHER);
 }
 
+static void *nice_of_thread(void *out)
+{
+	*(int *)out = getpriority(PRIO_PROCESS, 0);
+	return NULL;
+}
+
+/* While processes are stopped, and between runs, it is before others, but leaves them CPUs; who is made then is not. */
+static void test_lowered(void **state)
+{
+	int nice = getpriority(PRIO_PROCESS, 0), others = -100;
+	struct jump_urgency urgency = {.on = false};
+	pthread_t thread;
+
+	(void)state;
+	jump_urgency_lower(&urgency);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
+	jump_urgency_begin(&urgency);
+	if (policy() != SCHED_FIFO) {
+		jump_urgency_end(&urgency);
+		skip();
+	}
+	jump_urgency_lower(&urgency);
+	assert_int_equal(policy(), SCHED_OTHER);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), -15);
+	assert_int_equal(pthread_create(&thread, NULL, nice_of_thread, &others), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(others, 0);
+	/* The next run begins, and what there was before stays known. */
+	jump_urgency_begin(&urgency);
+	assert_int_equal(policy(), SCHED_FIFO);
+	jump_urgency_lower(&urgency);
+	pass(&urgency, 1000000, true);
+	assert_int_equal(policy(), SCHED_FIFO);
+	jump_urgency_end(&urgency);
+	assert_int_equal(policy(), SCHED_OTHER);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
+	/* Nothing is given back twice. */
+	assert_int_equal(setpriority(PRIO_PROCESS, 0, nice + 1), 0);
+	jump_urgency_end(&urgency);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice + 1);
+	assert_int_equal(setpriority(PRIO_PROCESS, 0, nice), 0);
+}
+
 /* Who has made memwatch something else keeps that. */
 static void test_left_alone(void **state)
 {
 	const struct sched_param none = {.sched_priority = 0};
-	struct jump_urgency urgency;
+	struct jump_urgency urgency = {.on = false};
 
 	(void)state;
 	if (sched_setscheduler(0, SCHED_BATCH, &none) != 0)
@@ -108,6 +151,7 @@ UNIT_GROUP(jump_urgency)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gives_back),
 		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_lowered),
 		cmocka_unit_test(test_left_alone),
 	};
 

@@ -437,7 +437,8 @@ const struct mw_report *fixture_sampled(void)
 	report.suspects = suspects;
 	report.lost.hooks = 0;
 	report.engine.hook_count = 0;
-	report.sampling = (struct mw_report_sampling){2 << 20, intervals, COUNT(intervals), 7, 6282000};
+	report.sampling = (struct mw_report_sampling){
+		2 << 20, intervals, COUNT(intervals), 7, 6282000, 0.5, "memwatch could not keep up; --max-wait 100 …"};
 	stacks[0].spreads.impacting = spread_of(4, 512, 6144);
 	stacks[1].spreads.impacting = spread_of(40, 1, 52429);
 	stacks[1].spreads.transient = spread_of(100, 10, 52429);

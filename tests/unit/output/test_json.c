@@ -267,6 +267,8 @@ static void test_sampled(void **state)
 	assert_null_at(root, "sampling.intervals.2.from");
 	assert_number(root, "sampling.exact", 7);
 	assert_number(root, "sampling.unseen", 6282000);
+	assert_true(json_real_value(at(root, "sampling.from")) == 0.5);
+	assert_text(root, "sampling.why", "memwatch could not keep up; --max-wait 100 …");
 	assert_error(root, "stacks.0.impacting", 2 * 512, 2 * 512 * 6144.0);
 	assert_error(root, "stacks.0.size", 2 * 512, 2 * 512 * 6144.0);
 	assert_error(root, "stacks.1.size", sqrt(40 + 10000), sqrt(40 + 10000) * 52429);

@@ -33,6 +33,7 @@ void shared_create(struct shared *shared, const struct shared_plan *plan)
 					  .rings_offered = plan->rings,
 					  .heartbeat_limit = UINT64_MAX / 2,
 					  .wait_limit = 1000000,
+					  .wait_gap = 1000,
 					  .exit_limit = 100000,
 					  .generation = 1,
 					  .slow_allowed = UINT64_MAX,

@@ -139,6 +139,43 @@ static void test_report(void **state)
 	world_deinit(&world);
 }
 
+static void assert_since(struct world *world, uint64_t sampled_from_ns, double from)
+{
+	const struct mw_engine_stats stats = {.sampled_from_ns = sampled_from_ns};
+	struct mw_report *report;
+
+	world->input.stats = &stats;
+	report = world_report(world);
+	assert_int_equal(report->sampling.why != NULL, from > 0);
+	assert_true(report->sampling.from == from);
+	mw_report_destroy(report);
+}
+
+/* Since when, and that it was not asked for: as the engine says, or in a recording without an end by what is sampled. */
+static void test_since(void **state)
+{
+	const mw_addr here[] = {(mw_addr)(uintptr_t)&feed + 4};
+	struct world world;
+	uint16_t number;
+	uint32_t stack;
+
+	(void)state;
+	world_init(&world);
+	feed(&world);
+	assert_since(&world, 0, 0);
+	assert_since(&world, 500000000, 0.5);
+	assert_since(&world, MW_SIZE_UNKNOWN, 0);
+	world_deinit(&world);
+
+	world_init(&world);
+	stack = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, here, 1, MW_STACK_COMPLETE);
+	world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, 0x10000, 100, stack, world_thread(&world, 1, "one"), 0.25);
+	assert_null(world.sink.interval(world.sink.context, INTERVAL, &number));
+	sample(&world, 750000000, 0x90000, 500, stack, 0);
+	assert_since(&world, MW_SIZE_UNKNOWN, 0.75);
+	world_deinit(&world);
+}
+
 /* What is older was sampled in the window, before the interval. */
 static void test_interval(void **state)
 {
@@ -337,9 +374,9 @@ static void test_two_recordings(void **state)
 UNIT_GROUP(sampled)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_report),         cmocka_unit_test(test_interval),
-		cmocka_unit_test(test_nothing),        cmocka_unit_test(test_two_moments),
-		cmocka_unit_test(test_two_recordings),
+		cmocka_unit_test(test_report),      cmocka_unit_test(test_since),
+		cmocka_unit_test(test_interval),    cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_two_moments), cmocka_unit_test(test_two_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, tape_cleanup);

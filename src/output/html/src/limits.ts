@@ -32,6 +32,12 @@ export function sampledText(reports: Report[]): string {
 	return `one heap block in ${bytes(least)}${least < most ? ` to ${bytes(most)}` : ""} on average`;
 }
 
+/** Since when blocks are sampled, and why, where that was not asked for; of the process where it was first. */
+export function sampledFrom(reports: Report[]): string {
+	const late = reports.flatMap(({ sampling }) => (sampling?.why ? [sampling] : [])).sort((a, b) => a.from - b.from)[0];
+	return late ? ` from ${seconds(late.from)} on (${late.why})` : "";
+}
+
 /** What a place may have kept unseen, of the process where that is most; 0 where all blocks are recorded. */
 export function unseenOf(reports: Report[]): number {
 	return Math.max(0, ...reports.map(({ sampling }) => sampling?.unseen ?? 0));

@@ -8,7 +8,7 @@ import { many, seconds } from "./format";
 import { Flame } from "./flame";
 import { processText } from "./labels";
 import { LifetimesView } from "./lifetimes";
-import { Limits, endText, sampledText } from "./limits";
+import { Limits, endText, sampledFrom, sampledText } from "./limits";
 import { Model } from "./model";
 import { Overview } from "./overview";
 import { SpaceView } from "./space";
@@ -44,7 +44,8 @@ function missedText(model: Model): string {
 function header(model: Model): HTMLElement {
 	const first = model.processes[0]!.report;
 	const several = model.processes.length > 1;
-	const sampled = sampledText(model.processes.map(({ report }) => report));
+	const reports = model.processes.map(({ report }) => report);
+	const sampled = sampledText(reports);
 	// Whatever was not sampled was not lost.
 	const complete = model.processes.every(({ report }) => report.complete || (report.sampling && !report.cut && !report.lost.events && !report.lost.stacks && !report.lost.not_hooked.length));
 	const lost = model.processes.reduce((sum, { report }) => sum + report.lost.events, 0);
@@ -66,7 +67,7 @@ function header(model: Model): HTMLElement {
 			" · ",
 			h("span", { class: complete ? "ok" : "incomplete" }, complete ? (sampled ? "no event was lost" : "nothing was lost") : `incomplete: ${cut ? "the end of the recording is missing" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
 		),
-		sampled && h("p", { class: "subtitle sampled" }, `Sampled: ${sampled}; amounts are estimates ± standard error.`),
+		sampled && h("p", { class: "subtitle sampled" }, `Sampled${sampledFrom(reports)}: ${sampled}; amounts are estimates ± standard error.`),
 	);
 }
 

@@ -11,6 +11,8 @@ export interface Amount {
 export interface Sampling {
 	interval: number; // the largest
 	intervals: { bytes: number; from: number | null; blocks: number }[];
+	from: number; // seconds into the window: before that every block was recorded …
+	why?: string | null; // … and why not since then
 	unseen: number; // a stack that has more bytes is seen with a probability of 95 %
 }
 
