@@ -174,7 +174,7 @@ static double chance_error(const struct mw_course *course, int first, int end)
 	return sqrt(1.2 * squares) * course->block / (n * course->step);
 }
 
-/* One goes for each that comes: what does so by chance would stray further. */
+/* One goes for each that comes: what does so by chance would stray twice as far or more. */
 static bool is_in_step(const struct mw_course *course)
 {
 	double high = course->net[0], low = high;
@@ -183,7 +183,8 @@ static bool is_in_step(const struct mw_course *course)
 		high = fmax(high, course->net[i]);
 		low = fmin(low, course->net[i]);
 	}
-	return course->in->size.count >= 16 && high - low <= 2 * course->block;
+	return course->in->size.count >= 16 &&
+	       high - low <= course->block * sqrt((double)course->in->size.count / 2);
 }
 
 static void find_levels(struct mw_course *course)
@@ -228,7 +229,7 @@ static void find_levels(struct mw_course *course)
 		course->alike =
 			course->shortest >= ALIKE * course->longest && course->longest > LONG_LIVED * course->seconds;
 	}
-	course->mostly_freed = in->transient.count * 2 >= in->size.count;
+	course->mostly_freed = mw_verdict_mostly_freed(&in->size, &in->transient);
 	for (int i = 0; i < course->steps; i++)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =

@@ -138,7 +138,9 @@ struct mw_verdict_input {
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
 	bool older_unknown; /* which blocks from before the window were freed */
-	const float *all;   /* bytes that the process allocated until then, of all stacks; the moments of `level` */
+	/* Bytes that the process allocated until then, of all stacks, and of those most of whose blocks are freed; the
+	 * moments of `level`. */
+	const float *all, *load;
 };
 
 /* A line through values a step of so many seconds apart. */
@@ -148,6 +150,11 @@ struct mw_verdict_line {
 };
 
 struct mw_verdict_line mw_verdict_fit(const double *values, int first, int end, double step);
+
+static inline bool mw_verdict_mostly_freed(const struct mw_amount *size, const struct mw_amount *transient)
+{
+	return transient->count * 2 >= size->count;
+}
 
 /* The class of an age. */
 static inline uint32_t mw_verdict_age_class(uint64_t age_ns)
