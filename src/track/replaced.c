@@ -276,7 +276,7 @@ struct mw_error *mw_replaced_look_back(struct mw_track *track, struct mw_recent 
 
 /*
  * The latest allocation of the thread, of those that fit best, that can have taken the place of what it frees now; NULL:
- * there is none.
+ * there is none. What has the size of others that took a place is one of them, and no storage that was next to it.
  */
 static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64_t bytes, bool *ambiguous)
 {
@@ -291,14 +291,18 @@ static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64
 
 		if (!own->call || distance > MW_NEAR)
 			break;
-		fit = own->stack == MW_STACK_NONE ? NO_FIT : fits(own->bytes, bytes, distance);
+		fit = fits(own->bytes, bytes, distance);
 		if (fit > best) {
-			found = own;
+			found = NULL;
 			best = fit;
 			*ambiguous = false;
-		} else if (fit != NO_FIT && fit == best) {
-			*ambiguous |= found->stack != own->stack;
 		}
+		if (fit == NO_FIT || fit < best || own->stack == MW_STACK_NONE)
+			continue;
+		if (found)
+			*ambiguous |= found->stack != own->stack;
+		else
+			found = own;
 	}
 	return found;
 }
