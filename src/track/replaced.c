@@ -8,11 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FACTOR  8u  /* of sizes: blocks that differ by more have nothing to do with each other */
-#define PAGE    4096u
-#define MOST_PAGES  (1u << 18)        /* that are known */
+#define FACTOR      8u /* of sizes: blocks that differ by more have nothing to do with each other */
+#define PAGE        4096u
+#define MOST_PAGES  (1u << 18) /* that are known */
 #define MOST_USABLE (UINT64_C(1) << 47)
-#define STORAGE 48u /* bytes: what is smaller is hardly a container's storage */
+#define STORAGE     48u /* bytes: what is smaller is hardly a container's storage */
 
 void mw_replaced_deinit(struct mw_replaced *replaced)
 {
@@ -200,7 +200,8 @@ static enum fit fits(uint64_t bytes, uint64_t old_bytes, uint32_t distance)
 {
 	if (old_bytes == mw_replaced_usable(bytes))
 		return SAME_SIZE;
-	return distance == 1 && (old_bytes == MW_SIZE_UNKNOWN || (bytes / FACTOR <= old_bytes && old_bytes / FACTOR <= bytes))
+	return distance == 1 && (old_bytes == MW_SIZE_UNKNOWN ||
+				 (bytes / FACTOR <= old_bytes && old_bytes / FACTOR <= bytes))
 		       ? IS_NEXT
 		       : NO_FIT;
 }

@@ -177,9 +177,10 @@ struct mw_class_flows {
 	uint16_t known; /* up to which moment they are */
 	struct {
 		uint16_t first, usable;
-	} small[MW_SMALL_SIZES];         /* by usable size / 16 + 1: its class's first sum */
-	struct mw_map pages;             /* in which older blocks of unknown size were freed: see replaced.c */
-	uint16_t alike[MW_SIZE_CLASSES]; /* a class that is alike, nearer to the one that stands for all; 0: this one does */
+	} small[MW_SMALL_SIZES]; /* by usable size / 16 + 1: its class's first sum */
+	struct mw_map pages;     /* in which older blocks of unknown size were freed: see replaced.c */
+	uint16_t alike
+		[MW_SIZE_CLASSES]; /* a class that is alike, nearer to the one that stands for all; 0: this one does */
 };
 
 /* The sums of the class of blocks of which `bytes` were asked for. */

@@ -228,10 +228,9 @@ static __attribute__((noinline)) struct mw_error *take_free(struct mw_track *tra
 		return mw_track_first_error(end_block(track, &block, event->time_ns),
 					    mw_replaced_free(track, recent_of(track, event), &block));
 	MW_TRY(end_unknown(track, event->addr, event->size, event->stack, event->time_ns));
-	return mw_replaced_free_older(track, recent_of(track, event), event->stack,
-				      event->size == MW_SIZE_UNKNOWN
-					      ? mw_class_flows_page_size(&track->flows, event->addr)
-					      : event->size);
+	return mw_replaced_free_older(
+		track, recent_of(track, event), event->stack,
+		event->size == MW_SIZE_UNKNOWN ? mw_class_flows_page_size(&track->flows, event->addr) : event->size);
 }
 
 static __attribute__((noinline)) struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)

@@ -190,7 +190,8 @@ static bool is_in_step(const struct mw_course *course)
 		high = fmax(high, course->net[i]);
 		low = fmin(low, course->net[i]);
 		strays += pow(course->net[i] - course->net[i - 1] - rise, 2);
-		births += pow(mw_course_births_between(course, i, i + 1) - mw_course_births_between(course, i - 1, i), 2) /
+		births += pow(mw_course_births_between(course, i, i + 1) - mw_course_births_between(course, i - 1, i),
+			      2) /
 			  2;
 	}
 	return high - low <= course->block * sqrt((double)course->in->size.count / 2) ||

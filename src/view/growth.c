@@ -31,7 +31,7 @@ struct walk {
 	struct class_course classes[MW_SIZE_CLASSES];
 	float all[MW_SERIES_MAX];  /* bytes allocated, of all stacks, … */
 	float load[MW_SERIES_MAX]; /* … and of those most of whose blocks are freed */
-	double unknown;           /* blocks from before the window that were freed, and whose size is not known */
+	double unknown;            /* blocks from before the window that were freed, and whose size is not known */
 	struct mw_verdict_input *inputs; /* of the groups from `first` on */
 	struct mw_histogram *lifetimes;
 	struct mw_spreads *spreads; /* of their heap blocks, where these are sampled … */

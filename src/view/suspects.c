@@ -134,9 +134,12 @@ static bool was_collected(const struct mw_report *report)
 static bool is_collected(const struct mw_report *report, const struct mw_report_frame *frame)
 {
 	static const char *const heaps[] = {"v8::", "heap_page_allocate$", NULL};
-	static const char *const buffers[] = {"v8::internal::JSArrayBuffer::", "v8::internal::BackingStore::",
+	static const char *const buffers[] = {"v8::internal::JSArrayBuffer::",
+					      "v8::internal::BackingStore::",
 					      "v8::internal::(anonymous namespace)::ConstructBuffer",
-					      "v8::ArrayBuffer::", "node::Buffer::", NULL};
+					      "v8::ArrayBuffer::",
+					      "node::Buffer::",
+					      NULL};
 
 	if (!frame || !frame->function || report->window.to - report->window.from >= COLLECTED)
 		return false;

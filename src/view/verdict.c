@@ -59,6 +59,29 @@ static enum mw_growth_verdict judge_container(const struct mw_course *course)
 	return MW_GROWTH_CONTAINER;
 }
 
+/*
+ * Storage that is built anew each time, larger than before, by other calls than those that free it: one or a few blocks are
+ * there at any time. Moments between a free and the next allocation are no falls.
+ */
+static bool is_built_larger(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	double level[STEPS], least = INFINITY, most = 0;
+	struct mw_verdict_line line;
+	int end = course->steps - 1;
+
+	if (in->impacting.count > 4 || in->transient.count < 16)
+		return false;
+	for (int i = 1; i < end; i++) {
+		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
+		least = fmin(least, level[i]);
+		most = fmax(most, level[i]);
+	}
+	line = mw_verdict_fit(level, 1, end, course->step);
+	return least > most / 4 && line.steadiness >= STEADY && line.slope * course->seconds > FLAT_NOISE * most &&
+	       mw_verdict_fit(level, course->steps / 2, end, course->step).slope >= SUSTAINED * line.slope;
+}
+
 /* Storage that stood for long: what was freed while the window settled may have been replaced again. */
 static bool is_lasting_storage(const struct mw_course *course)
 {
@@ -370,8 +393,7 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 		return MW_GROWTH_PLATEAU;
 	if (changes(&pattern, CEASED) && !may_do_less(course))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, SLOWER) && pattern.counts[1] < SLOWING * pattern.counts[0] &&
-	    find_load(course) != LESS_LOAD)
+	if (changes(&pattern, SLOWER) && find_load(course) != LESS_LOAD)
 		return MW_GROWTH_TOO_SHORT;
 	regular = pattern.pause - pattern.least_pause <= 1;
 	if (pattern.bursts < 3 && pattern.busy < course->settled_steps / 4)
@@ -383,13 +405,31 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 	return changes(&pattern, FASTER) ? MW_GROWTH_ACCELERATING : MW_GROWTH_STEADY;
 }
 
+/* The net level rises over the second half, or over the whole window up to its end; and not because more come. */
+static bool rises(const struct mw_course *course)
+{
+	return !only_more_come(course) &&
+	       (mw_course_is_rising(course, 2, 2) ||
+		(mw_course_keeps_rising(course) &&
+		 (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
+}
+
+/* Never fewer, and a block or more left over now and then, in both halves: one goes for each that comes, but for these. */
+static bool creeps(const struct mw_course *course)
+{
+	double middle = course->net[course->steps / 2];
+
+	return course->fall <= course->block && middle - course->net[0] >= 2 * course->block &&
+	       course->net[course->steps - 1] - middle >= 2 * course->block;
+}
+
 /* Older blocks go as these come, in the same calls. */
 static bool is_replacing(const struct mw_course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return !course->outlasted && replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
-	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
+	return !course->outlasted && !rises(course) && !creeps(course) && replaced->older.count >= 3 &&
+	       mw_course_is_replaced_known(course->in) && replaced->older.bytes * 2 >= course->in->impacting.bytes &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
@@ -524,9 +564,11 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	enum mw_growth_verdict verdict;
 	enum waves waves;
 	bool all_settled = is_all_settled(course);
-	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS, rises;
+	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
 
 	*certain = false;
+	if (judged && is_built_larger(course))
+		return MW_GROWTH_CONTAINER;
 	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
 	if (all_settled) {
 		verdict = !judged                              ? MW_GROWTH_CHURN
@@ -549,12 +591,8 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	} else {
 		verdict = !course->settled.count || course->mortal ? judge_level(course) : judge_settled(course);
 	}
-	rises = !only_more_come(course) &&
-		(mw_course_is_rising(course, 2, 2) ||
-		 (mw_course_keeps_rising(course) &&
-		  (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
 	if (calms(verdict) &&
-	    ((course->could < LEAST_SETTLED && (!is_level(course) || has_older_than_freed(course))) || rises))
+	    ((course->could < LEAST_SETTLED && (!is_level(course) || has_older_than_freed(course))) || rises(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
 		if (!calms(verdict) && is_balanced(course))
@@ -570,7 +608,7 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	if (!calms(verdict) && waves <= WAVES_LEVEL) {
 		if (was_let_go(course))
 			return MW_GROWTH_CHURN;
-		if (!course->outlasted && (is_balanced(course) || waves == WAVES_LEVEL))
+		if (!course->outlasted && !creeps(course) && (is_balanced(course) || waves == WAVES_LEVEL))
 			return MW_GROWTH_STEADY_STATE;
 	}
 	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))

@@ -36,9 +36,11 @@
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
  *                       rehash, string; many buffers, nearly each of them), and the net level rises. Storage that grows
  *                       by a factor is replaced ever less often: the next time is expected after the last pause times
- *                       that factor. Quiet for thrice the
- *                       longest pause is a plateau. One replacement alone is too short to tell
- *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
+ *                       that factor. Quiet for thrice the longest pause is a plateau. One replacement alone is too
+ *                       short to tell; so is a buffer that is made larger and smaller as it is needed. The same where
+ *                       one block or a few are there at any time, and each that comes is larger than the one before
+ *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half,
+ *                       and does not rise by a block now and then either
  *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are
  *                       still to come: a table of results that were computed once
  *   Where nothing settled, or all is mortal:
