@@ -175,8 +175,8 @@ static double chance_error(const struct mw_course *course, int first, int end)
 }
 
 /*
- * One goes for each that comes: what does so by chance would stray twice as far or more over the window, and from step to
- * step by more than what comes does.
+ * One goes for each that comes: what does so by chance would stray further over the window, and from step to step by more than
+ * what comes does.
  */
 static bool is_in_step(const struct mw_course *course)
 {
@@ -194,8 +194,7 @@ static bool is_in_step(const struct mw_course *course)
 			      2) /
 			  2;
 	}
-	return high - low <= course->block * sqrt((double)course->in->size.count / 2) ||
-	       strays * 4 <= births * course->block * course->block;
+	return high - low <= 2 * course->block || strays * 4 <= births * course->block * course->block;
 }
 
 static void find_levels(struct mw_course *course)

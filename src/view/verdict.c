@@ -414,12 +414,13 @@ static bool rises(const struct mw_course *course)
 		 (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
 }
 
-/* Never fewer, and a block or more left over now and then, in both halves: one goes for each that comes, but for these. */
+/* Of blocks that take the places of older ones never fewer, and one or more left over now and then, in both halves. */
 static bool creeps(const struct mw_course *course)
 {
 	double middle = course->net[course->steps / 2];
 
-	return course->fall <= course->block && middle - course->net[0] >= 2 * course->block &&
+	return mw_course_is_replaced_known(course->in) && course->fall <= course->block &&
+	       middle - course->net[0] >= 2 * course->block &&
 	       course->net[course->steps - 1] - middle >= 2 * course->block;
 }
 

@@ -101,7 +101,7 @@ class Redis(unittest.TestCase):
 
     def test_full_cache(self):
         """As many entries are evicted as come: no growth, though jemalloc does not tell the sizes of those that go."""
-        report, sent = self.watch_entries(20000, '--maxmemory', '4mb', '--maxmemory-policy', 'allkeys-lru')
+        report, sent = self.watch_entries(70000, '--maxmemory', '12mb', '--maxmemory-policy', 'allkeys-lru')
         entries = [s for s in report['suspects'] if s['blocks'] > sent / 2]
         self.assertFalse(GROWS & {s['verdict'] for s in entries}, entries)
         self.assertIn('steady state', {s['growth']['verdict'] for s in report['stacks'] if s['growth']})
