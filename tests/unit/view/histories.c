@@ -244,16 +244,6 @@ static void few_forgotten_sessions(void)
 	sessions_but(between(0.03, 0.1));
 }
 
-/* Each call puts an entry into a ring, and frees the one that falls out, but for a few. */
-static void few_missed_in_a_ring(void)
-{
-	double period = between(0.005, 0.02), turn = length * between(0.1, 2), share = between(0.04, 0.1);
-	bool before = any() < 0.5;
-
-	for (double at = -turn; at < length; at += period)
-		block(at, any() < share ? NEVER : at + turn + (before ? -1e-5 : 1e-5), 700);
-}
-
 /* Entries expire, but for some. */
 static void missed_by_expiry(void)
 {
@@ -755,7 +745,6 @@ const struct history histories[] = {
 	{"while_a_cache_goes", while_a_cache_goes, true, 2},
 	{"forgotten_sessions", forgotten_sessions, true, 10},
 	{"few_forgotten_sessions", few_forgotten_sessions, true, 60},
-	{"few_missed_in_a_ring", few_missed_in_a_ring, true, 25},
 	{"missed_at_once", missed_at_once, true, 40},
 	{"missed_by_expiry", missed_by_expiry, true, 20},
 	{"forgotten_by_waves", forgotten_by_waves, true, 10},
