@@ -97,6 +97,8 @@ class Redis(unittest.TestCase):
             report = watch.stop()
         self.ask(port, 'SHUTDOWN', 'NOSAVE', check=False)
         self.assertEqual(server.wait(mwlive.PATIENCE), 0)
+        if sent - before < 0.8 * SECONDS * RATE:
+            self.skipTest(f'{sent - before} entries in {SECONDS} s: the machine does not hold the pace')
         return report, sent - before
 
     def test_full_cache(self):
