@@ -10,6 +10,7 @@
 
 #include <memwatch/diff.h>
 #include <memwatch/error.h>
+#include <memwatch/heap.h>
 #include <memwatch/table.h>
 #include <memwatch/timeline.h>
 #include <memwatch/view.h>
@@ -45,13 +46,16 @@ struct mw_output {
 	const char *what; /* "a JSON report": what a file of it is; NULL: no option asks for it */
 	/* Does a file that begins so hold a report or comparison that memwatch wrote in it? Without `what` NULL. */
 	bool (*is_own)(const char *head, size_t size);
-	struct mw_output_option of_reports, of_diffs;
+	struct mw_output_option of_reports, of_diffs, of_heaps;
 	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). Errors: MEMORY. */
 	struct mw_error *(*write)(const struct mw_report *const *reports, size_t count,
 				  const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
 	/* Likewise a comparison a process; NULL: it has no form for them. */
 	struct mw_error *(*write_diffs)(const struct mw_diff *const *diffs, size_t count,
 					const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
+	/* Likewise a look at a heap. */
+	struct mw_error *(*write_heap)(const struct mw_heap_report *heap, const struct mw_output_options *options,
+				       FILE *stream)MW_MUST_CHECK;
 };
 
 /* Those there are, each in a file of its own. */

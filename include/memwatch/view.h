@@ -10,6 +10,7 @@
 #define MEMWATCH_VIEW_H
 
 #include <memwatch/engine.h>
+#include <memwatch/heap.h>
 #include <memwatch/types.h>
 
 /* What a stack ends at, where that is not the start of a thread. */
@@ -83,6 +84,23 @@ struct mw_report_growth {
 	struct mw_amount settled;      /* impacting blocks older than that */
 };
 
+/* What a look at the heap at the window's end has found of impacting blocks (memwatch/heap.h). */
+struct mw_report_leaks {
+	struct mw_amount amounts[MW_REACH_COUNT];
+	const char **holder; /* how the first of those that are held is held, root first */
+	size_t holder_count;
+};
+
+/* Definitely and indirectly lost. */
+static inline struct mw_amount mw_report_lost(const struct mw_report_leaks *leaks)
+{
+	struct mw_amount lost = leaks ? leaks->amounts[MW_REACH_DEFINITE] : (struct mw_amount){0};
+
+	if (leaks)
+		mw_amount_add(&lost, leaks->amounts[MW_REACH_INDIRECT]);
+	return lost;
+}
+
 struct mw_report_stack {
 	char id[17];
 	enum mw_kind kind;
@@ -105,7 +123,8 @@ struct mw_report_stack {
 	size_t thread_count;
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
 	struct mw_report_growth growth;
-	uint32_t group;    /* src/view's business */
+	const struct mw_report_leaks *leaks; /* NULL: not looked for, or has no blocks that it could be known of */
+	uint32_t group;                      /* src/view's business */
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 
@@ -125,6 +144,7 @@ struct mw_report_suspect {
 	struct mw_amount settled_later; /* as in mw_report_stack */
 	struct mw_spreads spreads;      /* likewise; `bytes` and `blocks` are impacting, `freed` are transient */
 	double low, high;               /* where blocks are sampled: limits of `bytes`, at 95 % */
+	struct mw_amount lost;          /* of them, that nothing leads to, or only lost ones (mw_report_leaks) */
 };
 
 /* A child of the process that was alive at the window's end. */
@@ -275,7 +295,8 @@ struct mw_report {
 	} lost;
 	struct mw_report_sampling sampling;
 	struct mw_report_totals totals[MW_KIND_COUNT];
-	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */
+	struct mw_report_leaks *leaks; /* of all stacks, without a holder; NULL: not looked for */
+	bool tracked[MW_KIND_COUNT];   /* false: this kind was not recorded */
 	struct mw_report_sample *memory;
 	size_t memory_count;
 	struct mw_report_mark *marks; /* inside the interval */

@@ -36,7 +36,7 @@ struct mw_glibc_process {
 /*
  * Bytes, all three MW_SIZE_UNKNOWN where they could not be known. `size` is what the arena has of the system (of
  * threads' arenas: what can be written), `free` what malloc can give out of it without asking for more: free chunks,
- * the top, and what is kept for quick reuse (fast bins, and threads' caches up to glibc 2.41). `used` is the rest:
+ * the top, and what is kept for quick reuse (fast bins, and threads' caches). `used` is the rest:
  * blocks with their headers and padding, and the arena's own. Blocks with a mapping of their own are in no arena.
  */
 struct mw_glibc_figures {

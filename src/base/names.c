@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* names.c: what reports, options and filters call the contracts' constants. */
 #include <memwatch/engine.h>
+#include <memwatch/heap.h>
 #include <memwatch/table.h>
 #include <memwatch/view.h>
 
@@ -31,6 +32,18 @@ const char *mw_overload_name(enum mw_overload overload)
 	};
 
 	return NAME_OF(names, overload);
+}
+
+const char *mw_reach_name(enum mw_reach reach)
+{
+	static const char *const names[] = {
+		[MW_REACH_DEFINITE] = "definitely lost",
+		[MW_REACH_INDIRECT] = "indirectly lost",
+		[MW_REACH_POSSIBLE] = "possibly lost",
+		[MW_REACH_REACHABLE] = "still reachable",
+	};
+
+	return NAME_OF(names, reach);
 }
 
 const char *mw_window_end_name(enum mw_window_end end)

@@ -22,8 +22,8 @@
 #define MW_CLI_TRACK(help, about) MW_CLI_OPTION("track", 0, WORDS, "heap,vm", help, about, MW_CLI_KINDS, TRACK, session)
 
 /* `does`: "record" or "watch". */
-#define MW_CLI_TRACK_TO(does)                                                                                          \
-	MW_CLI_TRACK("kinds of memory: malloc and new, mmap and brk\n",                                                \
+#define MW_CLI_TRACK_TO(help, does)                                                                                    \
+	MW_CLI_TRACK(help,                                                                                             \
 		     "The kinds of memory to " does                                                                    \
 		     ": heap is malloc's family and C++'s operators, vm is mmap, munmap, mremap, brk and sbrk where "  \
 		     "the allocator itself does not call them. Both are the default.")
@@ -243,13 +243,13 @@ static const struct mw_cli_option record_options[] = {
 		      "or 1h30m, as wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the "
 		      "end of the process.",
 		      NULL, SECONDS, session.duration_ns),
-	MW_CLI_OPTION("settle", 0, NOTHING, "TIME", "record frees alone for this long after the window\n",
+	MW_CLI_OPTION("settle", 0, NOTHING, "TIME", NULL,
 		      "After a window of -d, stay for this long and record only what is freed: that tells blocks that "
 		      "were in flight at the window's end from those that are kept. Allocations are not recorded, and "
 		      "cost the process next to nothing. By default a tenth of the window, ten seconds at most, from "
 		      "windows of five seconds on; 0: not at all. Ctrl-C ends it.",
 		      NULL, MOMENT, session.settle_ns),
-	MW_CLI_TRACK_TO("record"),
+	MW_CLI_TRACK_TO("frees alone after it; kinds of memory\n", "record"),
 	MW_CLI_ENGINE("by jumps, by breakpoints, or what fits (auto)\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
@@ -274,9 +274,14 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
 	MW_CLI_COST,
+	MW_CLI_OPTION("leaks", 0, NOTHING, NULL, NULL,
+		      "At the window's end, look at the whole heap as memwatch heap does, and tell of each stack how "
+		      "many of its blocks are lost, and who holds the others. Lost blocks are the first suspects. The "
+		      "process is paused for as long as it takes to fork a copy of it.",
+		      NULL, FLAG, session.leaks),
 	MW_CLI_ALL(NULL),
 	MW_CLI_DEPTH(NULL),
-	MW_CLI_TOP("all sections; frames (128), stacks (10) shown\n"),
+	MW_CLI_TOP("what is lost; all; frames; stacks\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,
@@ -306,6 +311,60 @@ const struct mw_cli_command mw_cli_command_record = {
 	.launches = true,
 	.operand = refuse_operand,
 	.check = check_record,
+};
+
+/* --- heap ------------------------------------------------------------------------------------------------------------ */
+
+static struct mw_error *check_heap(const struct mw_cli_command *command, struct mw_cli_options *options)
+{
+	MW_TRY(check_one(command, options));
+	return mw_outputs_check(&options->session);
+}
+
+static const struct mw_cli_option heap_options[] = {
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID", "the process\n", "The process to look at.", NULL, PIDS, session.pids),
+	MW_CLI_OPTION(
+		"by", 0, WORDS, "LIST", "group blocks by class, size, arena (class,size)\n",
+		"What blocks are grouped by, beside whether they are lost: any of class, size and arena. By default "
+		"class and size.",
+		"class size arena", HEAP_BY, heap.by),
+	MW_CLI_OPTION("no-fork", 0, NOTHING, NULL, "read the process as it runs, not a forked copy\n",
+		      "Do not have the process fork a copy of itself to be read; read it while it runs.", NULL, FLAG,
+		      heap.no_fork),
+	MW_CLI_OPTION(
+		"tag-bits", 0, NOTHING, "MASK", "bits of pointers that the program uses itself\n",
+		"Bits of a pointer in which the program keeps something else, as hexadecimal digits: a word counts as "
+		"a pointer also without them. The lowest three are always tried.",
+		NULL, BITS, heap.tag_bits),
+	MW_CLI_TOP("how many groups the text shows (10)\n"),
+	MW_CLI_ALL("everything in the text\n"),
+	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),
+	MW_CLI_FORCE(NULL),
+	MW_CLI_QUIET,
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	{.name = NULL},
+};
+
+const struct mw_cli_command mw_cli_command_heap = {
+	.name = "heap",
+	.summary = "the whole heap: what is lost, who holds the rest",
+	.synopsis = "memwatch heap -p PID [OPTION...]\n",
+	.help = "Look once at the whole heap of a running process, without a window: which of its\n"
+		"blocks are lost, who holds the others, and what its memory is used for.\n\n",
+	.about = "Looks once at the whole heap of a running process: at all blocks of its allocators, also those from "
+		 "before memwatch came. Blocks are followed from the roots (registers, stacks, global and thread-local "
+		 "variables, memory that no allocator owns), and called as memcheck calls them: definitely lost where "
+		 "nothing leads to a block, indirectly lost where only lost blocks do, possibly lost where only "
+		 "pointers "
+		 "into the middle of a block do, else still reachable. What can't be read or understood counts as a "
+		 "root: a block is called lost only where that is certain.\n"
+		 "The process is paused for as long as it takes to fork a copy of it, which is read and then ended; "
+		 "nothing is left. Where it may not be forked it is read while it runs.",
+	.options = heap_options,
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operand = refuse_operand,
+	.check = check_heap,
 };
 
 /* --- doctor ---------------------------------------------------------------------------------------------------------- */
@@ -352,7 +411,7 @@ static const struct mw_cli_option top_options[] = {
 		      "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until "
 		      "you quit. Without it the window ends when you quit, or when the process ends.",
 		      NULL, SECONDS, session.duration_ns),
-	MW_CLI_TRACK_TO("watch"),
+	MW_CLI_TRACK_TO("kinds of memory: malloc and new, mmap and brk\n", "watch"),
 	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
 		      "How the allocator is hooked, as for a recording; auto by default."),
 	MW_CLI_UNSAFE,
@@ -444,6 +503,11 @@ static const struct mw_cli_option report_options[] = {
 		      "What was allocated since the start of the interval and not freed at that moment, or at the "
 		      "moment when most was outstanding.",
 		      "peak", AT, report),
+	MW_CLI_OPTION(
+		"leaks", 0, NOTHING, NULL, "fail where there was no look at the heap\n",
+		"What was recorded with --leaks is shown in any case; with this option a recording that has no look "
+		"at the heap is an error.",
+		NULL, FLAG, session.leaks),
 	MW_CLI_OPTION("symbols", 0, DIRECTORY, "DIR",
 		      "look for symbols there too, by build-id;\n"
 		      "may be given several times\n",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
 #include "cli/diff.h"
+#include "cli/heap.h"
 #include "cli/options.h"
 #include "doctor/doctor.h"
 #include "session/outputs.h"
@@ -134,6 +135,24 @@ static struct mw_error *check_interval(const struct replay *replay)
 			     "Times are seconds since the window's start: take an earlier --from");
 }
 
+/* Is there a look at the heap, and is it of what is reported? */
+static struct mw_error *check_leaks(const struct replay *replay)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < mw_replay_count(replay->replay); i++)
+		any |= mw_replay_watched(replay->replay, i)->metadata.leaks_count != 0;
+	if (!any)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the recording has no look at the heap"),
+				     "Record with --leaks, or look at a process that runs: memwatch heap -p PID");
+	if (replay->options->report.from_ns || replay->options->report.has_to || replay->options->report.at_peak)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "--leaks makes no sense for a part of the window: the heap was "
+						     "looked at when it ended"),
+				     "Leave out --from, --to and --at");
+	return NULL;
+}
+
 static struct mw_error *find_peak(struct replay *replay)
 {
 	uint64_t at_ns = 0;
@@ -177,6 +196,8 @@ static struct mw_error *report_all(struct replay *replay)
 	MW_TRY(mw_replay_open(options->recording, mw_progress_share, &replay->progress, &replay->replay));
 	mw_replay_symbols(replay->replay, options->symbols, options->symbols_count);
 	MW_TRY(check_interval(replay));
+	if (outputs->leaks)
+		MW_TRY(check_leaks(replay));
 	replay->interval =
 		(struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns, .judged = true};
 	MW_TRY(find_peak(replay));
@@ -244,6 +265,7 @@ static const struct verb {
 } verbs[] = {
 	{&mw_cli_command_record, mw_process_setup_prepare, record},
 	{&mw_cli_command_diff, mw_process_setup_ignore_write_signals, mw_cli_diff},
+	{&mw_cli_command_heap, mw_process_setup_prepare, mw_cli_heap},
 	{&mw_cli_command_doctor, mw_process_setup_ignore_write_signals, doctor},
 	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, report},
 	{&mw_cli_command_top, mw_process_setup_prepare, top},

@@ -17,13 +17,8 @@
 #define HELP_WIDTH  80
 
 const struct mw_cli_command *const mw_cli_commands[] = {
-	&mw_cli_command_record,
-	&mw_cli_command_top,
-	&mw_cli_command_doctor,
-	&mw_cli_command_report,
-	&mw_cli_command_diff,
-	&mw_cli_command_help,
-	NULL,
+	&mw_cli_command_record, &mw_cli_command_top,  &mw_cli_command_doctor, &mw_cli_command_report,
+	&mw_cli_command_diff,   &mw_cli_command_heap, &mw_cli_command_help,   NULL,
 };
 
 struct mw_error *mw_cli_command_find(const char *name, const struct mw_cli_command **out)
@@ -55,8 +50,9 @@ struct mw_error *mw_cli_command_find(const char *name, const struct mw_cli_comma
 static size_t add_format(const struct mw_cli_option *row, size_t number, struct mw_cli_option *out)
 {
 	const struct mw_output *output = mw_output_get(number);
-	const struct mw_output_option *option =
-		row->name == mw_cli_formats_of_diffs ? &output->of_diffs : &output->of_reports;
+	const struct mw_output_option *option = row->name == mw_cli_formats_of_diffs   ? &output->of_diffs
+						: row->name == mw_cli_formats_of_heaps ? &output->of_heaps
+										       : &output->of_reports;
 
 	if (!option->help)
 		return 0;
@@ -73,7 +69,8 @@ static void make_rows(const struct mw_cli_command *command, struct mw_cli_option
 	size_t count = 0;
 
 	for (const struct mw_cli_option *row = command->options; row->name && count < MW_CLI_OPTIONS_MAX; row++) {
-		if (row->name != mw_cli_formats_of_reports && row->name != mw_cli_formats_of_diffs)
+		if (row->name != mw_cli_formats_of_reports && row->name != mw_cli_formats_of_diffs &&
+		    row->name != mw_cli_formats_of_heaps)
 			out[count++] = *row;
 		else
 			for (size_t i = 0; mw_output_get(i) && count < MW_CLI_OPTIONS_MAX; i++)

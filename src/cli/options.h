@@ -54,6 +54,9 @@ enum mw_cli_type {
 	MW_CLI_TYPE_TREE,
 	MW_CLI_TYPE_FILTER,
 	MW_CLI_TYPE_BLOCKS,
+	/* Of a look at a heap. */
+	MW_CLI_TYPE_HEAP_BY, /* unsigned: enum mw_heap_by */
+	MW_CLI_TYPE_BITS,    /* uint64_t: hexadecimal */
 };
 
 /* `option` is what messages call it, as in "--top"; `member` is where the value goes, untouched on failure. */
@@ -116,8 +119,9 @@ struct mw_cli_option {
 	size_t member; /* where its value goes, in struct mw_cli_options */
 };
 
-/* In the place of a name: the options by which formats of reports are asked for, or those of comparisons. */
-extern const char mw_cli_formats_of_reports[], mw_cli_formats_of_diffs[];
+/* In the place of a name: the options by which formats of reports are asked for, or those of comparisons, or of looks at
+ * heaps. */
+extern const char mw_cli_formats_of_reports[], mw_cli_formats_of_diffs[], mw_cli_formats_of_heaps[];
 
 struct mw_cli_command {
 	const char *name;     /* "": the recording itself */
@@ -142,7 +146,7 @@ struct mw_cli_command {
 extern const struct mw_cli_command *const mw_cli_commands[];
 
 extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_top,
-	mw_cli_command_report, mw_cli_command_diff, mw_cli_command_help;
+	mw_cli_command_report, mw_cli_command_diff, mw_cli_command_heap, mw_cli_command_help;
 
 /* A command's options, one a row; the last one's name is NULL. */
 const struct mw_cli_option *mw_cli_command_options(const struct mw_cli_command *command);
@@ -185,6 +189,12 @@ struct mw_cli_diff_options {
 	bool all;
 };
 
+struct mw_cli_heap_options {
+	unsigned by; /* enum mw_heap_by; 0: not given */
+	uint64_t tag_bits;
+	bool no_fork, holders;
+};
+
 /* Of all commands; a command sets what it has options for. Strings and the command to launch point into argv. */
 struct mw_cli_options {
 	enum mw_cli_action action;
@@ -194,6 +204,7 @@ struct mw_cli_options {
 	struct mw_cli_view_options view;   /* what is asked for beside the report */
 	struct mw_cli_report_options report;
 	struct mw_cli_diff_options diff;
+	struct mw_cli_heap_options heap;
 	const struct mw_cli_command *help_of; /* the command that help is asked of; NULL: none is named */
 };
 

@@ -16,7 +16,8 @@
 #define PROCESS_MAX 4096
 #define NS_PER_S    UINT64_C(1000000000)
 
-const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs";
+const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs",
+	   mw_cli_formats_of_heaps[] = "heaps";
 
 static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
 {
@@ -263,27 +264,58 @@ bool mw_cli_is_pids(const char *word)
 	return is;
 }
 
+/* Some of `count` names, with commas between: a bit each. */
+static struct mw_error *parse_names(const char *option, const char *text, const char *const *names, unsigned count,
+				    const char *why, const char *hint, unsigned *out)
+{
+	unsigned wanted = 0;
+
+	for (const char *rest = text;; rest++) {
+		size_t length = strcspn(rest, ",");
+		unsigned number = 0;
+
+		while (number < count && (strlen(names[number]) != length || strncmp(names[number], rest, length) != 0))
+			number++;
+		if (number == count)
+			return usage(option, text, why, hint);
+		wanted |= 1u << number;
+		rest += length;
+		if (!*rest)
+			break;
+	}
+	*out = wanted;
+	return NULL;
+}
+
 /* Some of the first `count` kinds of memory. */
 static struct mw_error *parse_kinds(const char *option, const char *text, const char *hint, unsigned count,
 				    bool out[MW_KIND_COUNT])
 {
 	static const char *const names[MW_KIND_COUNT] = {"heap", "vm", "vm-internal"};
-	bool wanted[MW_KIND_COUNT] = {false};
+	unsigned wanted = 0;
 
-	for (const char *rest = text;; rest++) {
-		size_t length = strcspn(rest, ",");
-		unsigned kind = 0;
+	MW_TRY(parse_names(option, text, names, count, "not a list of kinds of memory", hint, &wanted));
+	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
+		out[kind] = wanted >> kind & 1;
+	return NULL;
+}
 
-		while (kind < count && (strlen(names[kind]) != length || strncmp(names[kind], rest, length) != 0))
-			kind++;
-		if (kind == count)
-			return usage(option, text, "not a list of kinds of memory", hint);
-		wanted[kind] = true;
-		rest += length;
-		if (!*rest)
-			break;
-	}
-	memcpy(out, wanted, sizeof(wanted));
+static struct mw_error *parse_heap_by(const char *option, const char *text, void *member)
+{
+	static const char *const names[] = {"class", "size", "arena"}; /* as enum mw_heap_by has their bits */
+
+	return parse_names(option, text, names, 3, "not a list of what blocks are grouped by",
+			   "It takes class, size and arena, as in --by class,arena", member);
+}
+
+static struct mw_error *parse_bits(const char *option, const char *text, void *member)
+{
+	char *end;
+	uint64_t bits = strtoull(text, &end, 16);
+
+	if (*end || end == text || !isxdigit((unsigned char)text[0]) || strlen(text) > 18)
+		return usage(option, text, "not a mask of bits", "It takes hexadecimal digits, as in ff00000000000000");
+	*(uint64_t *)member = bits;
 	return NULL;
 }
 
@@ -552,6 +584,8 @@ struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const c
 		[MW_CLI_TYPE_SORT] = parse_sort,
 		[MW_CLI_TYPE_TREE] = parse_tree,
 		[MW_CLI_TYPE_FILTER] = parse_filter,
+		[MW_CLI_TYPE_HEAP_BY] = parse_heap_by,
+		[MW_CLI_TYPE_BITS] = parse_bits,
 	};
 	static const char kinds[] = "Kinds are heap, vm and vm-internal, as in --kind heap,vm";
 	uint64_t count = 0;

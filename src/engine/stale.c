@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* stale.c: what killed memwatches have left, of both engines (stale.h). */
+/* stale.c: what killed memwatches have left, of both engines and of looks at the heap (stale.h). */
 #include "engine/stale.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
+#include "tracee/copy.h"
 #include "tracee/journal.h"
 #include "tracee/preflight.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,6 +18,16 @@
 #define GUARD_NS    UINT64_C(10000000000) /* … with a guard */
 #define ALONE_NS    UINT64_C(1000000000)  /* … or nobody else at it, */
 #define MOST_ALONE  5                     /* and so many attempts */
+
+static struct mw_error *look_for_copies(pid_t pid, struct mw_stale *stale)
+{
+	MW_FREE pid_t *copies = NULL;
+	size_t count = 0;
+
+	MW_TRY(mw_copies_find(pid, &copies, &count));
+	stale->found |= count > 0;
+	return NULL;
+}
 
 struct mw_error *mw_stale_look(pid_t pid, struct mw_stale *out)
 {
@@ -26,6 +39,8 @@ struct mw_error *mw_stale_look(pid_t pid, struct mw_stale *out)
 	err = jump_stale_look(pid, &stale);
 	if (!err)
 		err = trap_stale_look(pid, &stale);
+	if (!err)
+		err = look_for_copies(pid, &stale);
 	stale.functions = stale.journal->count;
 	if (err)
 		mw_stale_deinit(&stale);
@@ -60,8 +75,21 @@ void mw_stale_hide(const struct mw_stale *stale, mw_addr addr, uint8_t *bytes, s
 
 static struct mw_error *remove_all(pid_t pid, char *left, size_t size)
 {
+	struct mw_error *err;
+	uint64_t stood_ns;
+	unsigned count;
+
 	MW_TRY(jump_stale_remove(pid, left, size));
-	return *left ? NULL : trap_stale_remove(pid);
+	if (*left)
+		return NULL;
+	MW_TRY(trap_stale_remove(pid));
+	err = mw_copies_reap(pid, &count, &stood_ns);
+	if (!err || mw_error_kind(err) != MW_ERROR_UNSUPPORTED)
+		return err;
+	/* It is in nobody's way. */
+	(void)snprintf(left, size, "a copy of it stays as a zombie: %s", mw_error_text(err));
+	mw_error_destroy(err);
+	return NULL;
 }
 
 /* What another takes out meanwhile fails here in any way; when it is done, there is nothing left to do. */

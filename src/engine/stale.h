@@ -3,9 +3,9 @@
  * stale.h: what a memwatch that was killed (SIGKILL) has left in a process, of either engine. The process lives on
  * with it; the next memwatch, of whatever engine, takes it all out before it looks at the process.
  *
- * Engine jump's is found by the shared memory, engine trap's by the mark of its code (memwatch/rescue.h). The process
- * can have written into all of it since: nothing is believed that its list of mappings, the marks or the code that
- * stands there don't confirm.
+ * Engine jump's is found by the shared memory, engine trap's by the mark of its code (memwatch/rescue.h), a forked copy,
+ * which is a zombie by then, by its name (tracee/copy.h). The process can have written into all of it since: nothing is
+ * believed that its list of mappings, the marks or the code that stands there don't confirm.
  */
 #ifndef MW_ENGINE_STALE_H
 #define MW_ENGINE_STALE_H

@@ -260,6 +260,23 @@ static json_t *growth_value(const struct mw_report_growth *growth)
 			 MW_OF(growth, settled));
 }
 
+json_t *mw_json_leaks(const struct mw_amount amounts[MW_REACH_COUNT])
+{
+	return MW_OBJECT(MW_KEY("definite", amounts[MW_REACH_DEFINITE]), MW_KEY("indirect", amounts[MW_REACH_INDIRECT]),
+			 MW_KEY("possible", amounts[MW_REACH_POSSIBLE]),
+			 MW_KEY("reachable", amounts[MW_REACH_REACHABLE]));
+}
+
+static json_t *leaks_value(const struct mw_report_leaks *leaks)
+{
+	return leaks ? mw_json_leaks(leaks->amounts) : json_null();
+}
+
+static json_t *holder_value(const struct mw_report_leaks *leaks)
+{
+	return leaks && leaks->holder_count ? mw_json_texts(leaks->holder, leaks->holder_count) : json_null();
+}
+
 /* `shared`: where its frames have numbers, or NULL. */
 static json_t *stack_value(const struct mw_report *report, const struct mw_report_stack *stack,
 			   const struct frames *shared)
@@ -285,7 +302,8 @@ static json_t *stack_value(const struct mw_report *report, const struct mw_repor
 		MW_KEY("threads", threads_value(sampled, stack)), MW_KEY("growth", growth_value(&stack->growth)),
 		/* Whether a block of the heap is resident is the allocator's affair. */
 		MW_KEY("resident", stack->kind == MW_KIND_HEAP ? json_null() : MW_VALUE(stack->resident)),
-		ESTIMATED_SETTLED(sampled, stack));
+		ESTIMATED_SETTLED(sampled, stack), MW_KEY("leaks", leaks_value(stack->leaks)),
+		MW_KEY("holder", holder_value(stack->leaks)));
 }
 
 /* --- the address space -------------------------------------------------------------------------------------- */
@@ -682,6 +700,7 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 		put_member(writer, "cut", mw_json_text(report->lost.cut));
 	put_member(writer, "sampling", sampling_value(report));
 	put_member(writer, "totals", all_totals_value(report));
+	put_member(writer, "leaks", leaks_value(report->leaks));
 	put_member(writer, "children", children_value(report));
 	put_member(writer, "nameless", mw_json_texts(report->nameless.modules, report->nameless.module_count));
 	put_member(writer, "nameless_hint", mw_json_text(mw_text_nameless_hint(&report->nameless)));
@@ -754,5 +773,8 @@ const struct mw_output mw_output_json = {
 	.of_diffs = {"all stacks as JSON; '-' is standard output\n",
 		     "Write all stacks as JSON; '-' is standard output."},
 	.write = write_report,
+	.of_heaps = {"the whole look as JSON; '-' is standard output\n",
+		     "Write the whole look as JSON; '-' is standard output."},
 	.write_diffs = mw_json_diff_write,
+	.write_heap = mw_json_heap_write,
 };

@@ -20,9 +20,16 @@
 
 static const char *word_of(const struct mw_report_suspect *suspect)
 {
+	if (suspect->lost.count)
+		return "LOST";
 	if (suspect->verdict == MW_GROWTH_CONTAINER || (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap))
 		return "GROWS";
 	return suspect->verdict >= MW_GROWTH_STEADY ? "LEAK" : "OPEN";
+}
+
+static bool alarms(const struct mw_report_suspect *suspect)
+{
+	return suspect->lost.count || suspect->verdict >= MW_GROWTH_STEADY;
 }
 
 /* Of a function without a name: the innermost one with a name that it was called by. */
@@ -136,6 +143,16 @@ static size_t count_of(const struct mw_report *report, enum mw_growth_verdict le
 	return count;
 }
 
+/* What is lost, or grows. */
+static size_t count_answers(const struct mw_report *report)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->suspect_count; i++)
+		count += report->suspects[i].lost.count || report->suspects[i].verdict >= MW_GROWTH_STEADY;
+	return count;
+}
+
 /* Its standard error; where few blocks were sampled, or may be missing, between what and what it is, as that would mislead. */
 static void add_limits(struct mw_line *line, const struct mw_report_suspect *suspect)
 {
@@ -173,7 +190,11 @@ static void put_answer(struct mw_text *text, const struct mw_report_suspect *sus
 	}
 	mw_line_printf(line, ", %s block%s", mw_show_count(suspect->blocks).text, suspect->blocks == 1 ? "" : "s");
 	add_freed(line, suspect);
-	mw_text_styled_paragraph(text, 6, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
+	if (suspect->lost.count)
+		mw_line_printf(line, "; %s of them lost",
+			       suspect->lost.count >= suspect->blocks ? "all"
+								      : mw_show_count(suspect->lost.count).text);
+	mw_text_styled_paragraph(text, 6, alarms(suspect) ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 }
 
 /* By what the process grew that are no blocks. */
@@ -278,7 +299,7 @@ static void put_none(struct mw_text *text, bool unseen)
 void mw_text_answer(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
-	size_t grows = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER);
+	size_t grows = count_answers(report);
 	bool unseen = grows_unseen(report, grows);
 
 	if (unseen)
@@ -354,6 +375,32 @@ void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later
 	MW_TEXT_SAY(text, 5, ") %s freed within the settling time", settled_later->count == 1 ? "was" : "were");
 }
 
+/* What a look at the heap has found of its blocks, and how one that is held is held. */
+static void put_leaks(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	struct mw_line *line = &text->line;
+	const struct mw_report_leaks *held = NULL;
+
+	if (suspect->lost.count) {
+		mw_line_printf(line, "   %s block%s (%s) of them lost: nothing in the process leads to %s",
+			       mw_show_count(suspect->lost.count).text, suspect->lost.count == 1 ? "" : "s",
+			       mw_show_size(suspect->lost.bytes).text, suspect->lost.count == 1 ? "it" : "them");
+		mw_text_paragraph(text, 5);
+	}
+	for (size_t i = 0; i < suspect->stack_count && !held; i++) {
+		const struct mw_report_leaks *leaks = text->report->stacks[suspect->stacks[i]].leaks;
+
+		if (leaks && leaks->holder_count)
+			held = leaks;
+	}
+	if (!held)
+		return;
+	mw_line_printf(line, "   held by ");
+	for (size_t i = 0; i < held->holder_count; i++)
+		mw_line_put(line, i ? " -> " : "", held->holder[i]);
+	mw_text_paragraph(text, 5);
+}
+
 static void put_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
 {
 	struct mw_line *line = &text->line;
@@ -362,7 +409,7 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	mw_line_printf(line, "%zu. ", number);
 	add_place(text, suspect);
 	mw_line_printf(line, ": %s", mw_growth_name(suspect->verdict));
-	mw_text_styled_paragraph(text, 3, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
+	mw_text_styled_paragraph(text, 3, alarms(suspect) ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 	mw_line_printf(line, "   %s", mw_show_size(suspect->bytes).text);
 	add_limits(line, suspect);
 	mw_line_printf(line, " in %s", mw_show_count(suspect->blocks).text);
@@ -380,6 +427,7 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	add_limit(line, &text->report->target.limit, suspect);
 	mw_text_paragraph(text, 5);
 	mw_text_settled(text, &suspect->settled_later, &suspect->spreads);
+	put_leaks(text, suspect);
 	mw_line_printf(line, "   %s", suspect->sentence);
 	mw_text_paragraph(text, 5);
 	put_source(text, suspect->frame);
@@ -420,7 +468,7 @@ static size_t worth_showing(const struct mw_text *text, size_t count)
 void mw_text_suspects(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
-	size_t grows = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER);
+	size_t grows = count_answers(report);
 	size_t count = grows + count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
 	size_t shown = worth_showing(text, count);
 

@@ -24,12 +24,9 @@
 #define MAX_PIECES 32
 #define LOOK_SHARE 100 /* of the time may be spent on looking */
 
-/*
- * Does the process hold a userfaultfd? One of its threads may then be what others wait for that touch a page which
- * is not there yet; and while that thread is stopped, whoever reads the page by process_vm_readv() waits for ever.
- * False where its descriptors can't be listed.
- */
-static bool holds_userfault(pid_t pid)
+/* One of its threads may then be what others wait for that touch a page which is not there yet; and while that thread is
+ * stopped, whoever reads the page by process_vm_readv() waits for ever. */
+bool mw_peek_may_provide(pid_t pid)
 {
 	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)pid).text);
 	struct dirent *entry;
@@ -111,7 +108,7 @@ static void look(struct kept *item)
 {
 	uint64_t begin = mw_clock_ns(), end;
 
-	set_careful(item, holds_userfault(item->pid));
+	set_careful(item, mw_peek_may_provide(item->pid));
 	end = mw_clock_ns();
 	item->next_look_ns = end + LOOK_SHARE * (end - begin);
 }

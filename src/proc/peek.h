@@ -42,6 +42,9 @@ void mw_peek_look(pid_t pid);
 void mw_peek_reopen(pid_t pid);
 void mw_peek_let_go(pid_t pid);
 
+/* May the process provide pages itself: does it hold a userfaultfd? False where its descriptors can't be listed. */
+bool mw_peek_may_provide(pid_t pid);
+
 /* Is a process held that may provide pages itself? */
 bool mw_peek_is_careful(void);
 

@@ -389,7 +389,8 @@ static int compare_pids(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count)
+/* Those that have ended, or those that have not. */
+static struct mw_error *children_that(pid_t pid, bool ended, pid_t **pids, size_t *count)
 {
 	MW_CLEANUP(list_free) struct pid_list list = {0};
 	const struct mw_path path = mw_path("/proc/self/task/%d/children", (int)getpid());
@@ -397,13 +398,23 @@ struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count)
 
 	MW_TRY(access(path.text, F_OK) == 0 ? children_by_thread(pid, &list) : children_by_parent(pid, &list));
 	for (size_t i = 0; i < list.count; i++)
-		if (!mw_state_is_end(mw_state_read(list.items[i])))
+		if (mw_state_is_end(mw_state_read(list.items[i])) == ended)
 			list.items[kept++] = list.items[i];
 	if (kept)
 		qsort(list.items, kept, sizeof(*list.items), compare_pids);
 	*pids = MW_TAKE(list.items);
 	*count = kept;
 	return NULL;
+}
+
+struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count)
+{
+	return children_that(pid, false, pids, count);
+}
+
+struct mw_error *mw_children_ended(pid_t pid, pid_t **pids, size_t *count)
+{
+	return children_that(pid, true, pids, count);
 }
 
 void mw_comm_read(pid_t pid, pid_t tid, char name[17])

@@ -46,6 +46,7 @@ static inline bool mw_state_is_end(char state)
 enum mw_stat_number {
 	MW_STAT_FLAGS = 9,
 	MW_STAT_START = 22,
+	MW_STAT_EXIT_SIGNAL = 38,
 	MW_STAT_CPU = 39,
 	MW_STAT_EXIT_CODE = 52,
 };
@@ -89,6 +90,8 @@ struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *co
 /* The children of all threads of a process that have not ended, by number. `*pids` is malloc'ed. Errors: MEMORY, SYSTEM.
  */
 struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count) MW_MUST_CHECK;
+/* … and those that have: zombies. */
+struct mw_error *mw_children_ended(pid_t pid, pid_t **pids, size_t *count) MW_MUST_CHECK;
 
 /* A thread's name, NUL-terminated, "?" where it can't be read. */
 void mw_comm_read(pid_t pid, pid_t tid, char name[17]);

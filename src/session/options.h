@@ -42,6 +42,7 @@ struct mw_session_options {
 	enum mw_overload overload;      /* likewise; MW_OVERLOAD_COUNT: not given */
 	uint32_t max_wait;              /* likewise: millionths; 0: no limit */
 	uint64_t mark_every_ns;         /* 0: only those that are asked for by SIGUSR1 */
+	bool leaks;                     /* a look at the heap at the window's end */
 	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;
 };

@@ -230,6 +230,7 @@ struct content {
 	const struct mw_report *const *reports;
 	const struct mw_diff *const *diffs;
 	size_t count;
+	const struct mw_heap_report *heap;
 };
 
 bool mw_outputs_want_timelines(const struct mw_session_options *options)
@@ -360,6 +361,8 @@ static struct mw_error *render(const struct mw_outputs *outputs, const struct mw
 		options.width = mw_terminal_width(STDOUT_FILENO);
 		options.color = wants_color(STDOUT_FILENO);
 	}
+	if (content->heap)
+		return output->write_heap(content->heap, &options, stream);
 	/* Without its timelines it would be a page with nothing in it. */
 	for (size_t i = 0; output->timelines && i < content->count; i++)
 		if (!options.timelines || !options.timelines[i])
@@ -400,6 +403,13 @@ static struct mw_error *write_all_files(struct mw_outputs *outputs, const struct
 struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs, size_t count)
 {
 	const struct content content = {.diffs = diffs, .count = count};
+
+	return write_all_files(outputs, &content);
+}
+
+struct mw_error *mw_outputs_write_heap(struct mw_outputs *outputs, const struct mw_heap_report *heap)
+{
+	const struct content content = {.heap = heap};
 
 	return write_all_files(outputs, &content);
 }

@@ -63,6 +63,8 @@ struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_ses
 /* Write comparisons and close, up to the first error. */
 struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs,
 					size_t count) MW_MUST_CHECK;
+/* Write a look at a heap and close. Each output is tried; the first error is returned. */
+struct mw_error *mw_outputs_write_heap(struct mw_outputs *outputs, const struct mw_heap_report *heap) MW_MUST_CHECK;
 /* The files to be unlinked should memwatch end now. */
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs);
 /* Leave nothing of what was not written; fine after mw_outputs_write. */

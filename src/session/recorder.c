@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/vector.h"
+#include "heap/look.h"
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
@@ -504,8 +505,102 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 	return NULL;
 }
 
+/* --- a look at the heap --------------------------------------------------------------------------------------------- */
+
+static bool ask_reach(void *context, mw_addr addr, enum mw_reach *out)
+{
+	return mw_look_reach(context, addr, out);
+}
+
+static struct mw_error *ask_holder(void *context, mw_addr addr, char ***holder, size_t *count)
+{
+	return mw_look_holder(context, addr, holder, count);
+}
+
+static void show_look(void *context, const char *phase, double share)
+{
+	if (share < 0)
+		mw_progress_phase(context, phase);
+	else
+		mw_progress_share(context, phase, (uint64_t)(share * 1000), 1000);
+}
+
+static void report_no_look(const struct mw_recorder *recorder, struct mw_error *err)
+{
+	fprintf(stderr, "memwatch: the heap of process %d was not looked at: ", (int)recorder->pid);
+	mw_message_put(stderr, mw_error_text(err));
+	fputc('\n', stderr);
+	mw_error_destroy(err);
+}
+
+void mw_recorder_look_at_heap(struct mw_recorder *recorder)
+{
+	struct mw_session *session = recorder->session;
+	struct mw_engine_range ranges[MW_RECORDER_RANGES];
+	struct mw_reach_hole holes[MW_RECORDER_RANGES];
+	struct mw_look_options options = {.holes = holes, .progress = NULL};
+	struct mw_error *err;
+
+	recorder->to_look = false;
+	options.hole_count =
+		session->engine->ops->own_ranges(session->engine, recorder->pid, ranges, MW_RECORDER_RANGES);
+	if (options.hole_count > MW_RECORDER_RANGES)
+		options.hole_count = MW_RECORDER_RANGES;
+	for (size_t i = 0; i < options.hole_count; i++)
+		holes[i] = (struct mw_reach_hole){ranges[i].start, ranges[i].end};
+	err = mw_look_take(recorder->pid, &options, &recorder->look);
+	if (err)
+		report_no_look(recorder, err);
+}
+
+/* Once nothing is attached any more. */
+static void examine(struct mw_recorder *recorder)
+{
+	struct mw_error *err;
+
+	if (!recorder->look)
+		return;
+	mw_look_show(recorder->look, show_look, &recorder->session->progress);
+	err = mw_look_examine(recorder->look);
+	mw_progress_clear(&recorder->session->progress);
+	if (err) {
+		report_no_look(recorder, err);
+		return;
+	}
+	recorder->leaks = (struct mw_summary_leaks){ask_reach, ask_holder, recorder->look};
+	recorder->watched->leaks = &recorder->leaks;
+}
+
+/* What the report has of it goes into the recording. */
+static struct mw_error *emit_leaks(const struct mw_recorder *recorder, const struct mw_report *report)
+{
+	for (size_t i = 0; report->leaks && i < report->stack_count; i++) {
+		const struct mw_report_leaks *leaks = report->stacks[i].leaks;
+		struct mw_stored_leaks stored = {.stack = strtoull(report->stacks[i].id, NULL, 16)};
+
+		if (!leaks)
+			continue;
+		memcpy(stored.amounts, leaks->amounts, sizeof(stored.amounts));
+		stored.holder = leaks->holder;
+		stored.holder_count = leaks->holder_count;
+		EMIT(recorder->emitter, leaks, &stored);
+	}
+	return NULL;
+}
+
+struct mw_error *mw_recorder_end_look(struct mw_recorder *recorder)
+{
+	struct mw_error *err = mw_look_release(recorder->look);
+
+	recorder->look = NULL;
+	if (recorder->watched)
+		recorder->watched->leaks = NULL;
+	return err;
+}
+
 void mw_recorder_deinit(struct mw_recorder *recorder)
 {
+	mw_error_destroy(mw_recorder_end_look(recorder));
 	mw_space_deinit(&recorder->start);
 	mw_space_deinit(&recorder->end);
 	mw_space_ranges_deinit(&recorder->late);
@@ -652,12 +747,16 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	struct mw_error *err, *unnamed;
 
 	MW_TRY(mw_watched_settle(watched));
+	examine(recorder);
 	MW_TRY(mw_guarded_symbols_init(&guarded, session->engine->ops->modules(session->engine, recorder->pid)));
 	unnamed = mw_perf_map_read(&recorder->jit, &names);
 	mw_symbolizer_set_names(guarded.symbolizer, &names);
 	symbols = mw_guarded_symbols_of(&guarded);
 	watched->symbols = mw_emitter_symbols(recorder->emitter, &symbols);
 	err = mw_reports_make(reports, process, watched);
+	if (!err)
+		err = emit_leaks(recorder, reports->items[process]);
+	err = mw_error_first(err, mw_recorder_end_look(recorder));
 	watched->symbols = (struct mw_view_symbols){.resolve = NULL};
 	mw_progress_clear(&session->progress); /* a message may come */
 	if (!err)

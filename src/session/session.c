@@ -631,6 +631,22 @@ static struct mw_error *check_became(const struct mw_session *session)
 	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
 }
 
+/* At heaps, where the engine's tracing is not in the way of that: before hooks are lifted what is freed until then is
+ * recorded, so that no block is taken for another at its address. */
+static void look_at_heaps(struct mw_session *session, bool attached)
+{
+	const struct mw_engine_ops *ops = session->engine->ops;
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct mw_recorder *recorder = &session->recorders[i];
+		const char *reason, *used = ops->used ? ops->used(session->engine, recorder->pid, &reason) : NULL;
+		bool traces = strcmp(used ? used : ops->name, "jump") != 0;
+
+		if (recorder->to_look && attached != traces)
+			mw_recorder_look_at_heap(recorder);
+	}
+}
+
 static bool any_settles(const struct mw_session *session)
 {
 	for (size_t i = 0; i < session->count; i++)
@@ -658,6 +674,7 @@ static struct mw_error *settle(struct mw_session *session)
 		mw_recorder_close(recorder);
 	}
 	session->engine->ops->settle(session->engine);
+	look_at_heaps(session, true);
 	while (!err && any_settles(session) && !*interrupted && (now = mw_clock_ns()) < deadline) {
 		mw_progress_settling(&session->progress, deadline - now);
 		err = session->engine->ops->run(session->engine, deadline - now < TURN_NS ? deadline : now + TURN_NS,
@@ -669,7 +686,7 @@ static struct mw_error *settle(struct mw_session *session)
 /* While what is mapped is still seen: nothing of it comes unseen. */
 static struct mw_error *end_windows(struct mw_session *session)
 {
-	bool interrupted = *mw_process_setup_interrupted();
+	bool interrupted = *mw_process_setup_interrupted(), leaks = session->options->leaks;
 	uint64_t begin_ns = mw_clock_ns();
 	struct mw_error *err;
 
@@ -680,14 +697,18 @@ static struct mw_error *end_windows(struct mw_session *session)
 
 		if (window && window->length_ns)
 			recorder->end_ns = window->length_ns;
+		recorder->to_look = leaks && !is_over(session, i);
+		if (leaks && !recorder->to_look)
+			fprintf(stderr, "memwatch: the heap of process %d was not looked at: its window ended before\n",
+				(int)recorder->pid);
 		/* Where its window was over before, some frees may have come. */
-		recorder->settles &= recorder->settling || (!interrupted && !is_over(session, i));
+		recorder->settles &= recorder->settling || ((!interrupted || leaks) && !is_over(session, i));
 	}
 	/* What waits to be served, of the window's as well. */
 	err = session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
 	if (!err)
 		err = mw_looks_take(session->recorders, session->count, session->engine);
-	if (!err && !interrupted)
+	if (!err && (!interrupted || leaks))
 		err = settle(session);
 	for (size_t i = 0; i < session->count; i++)
 		if (session->recorders[i].settles)
@@ -705,6 +726,8 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	if (!err)
 		err = end_windows(session);
 	session->detached = let_go(session);
+	if (!err && !session->detached)
+		look_at_heaps(session, false);
 	session->own_cpu_ns = mw_clock_ns_of(CLOCK_PROCESS_CPUTIME_ID) - session->cpu_begin_ns;
 	mw_progress_clear(&session->progress);
 	if (session->launch.pid) {
@@ -733,9 +756,11 @@ void mw_session_init(struct mw_session *session, const struct mw_session_options
 struct mw_error *mw_session_prepare(struct mw_session *session)
 {
 	MW_TRY(session->options->command ? prepare_launched(session) : prepare_attached(session));
-	for (size_t i = 0; i < session->count && session->options->duration_ns; i++) {
-		session->recorders[i].end_ns = session->options->duration_ns;
-		session->recorders[i].settles = session->options->settle_ns > 0;
+	for (size_t i = 0; i < session->count; i++) {
+		if (session->options->duration_ns)
+			session->recorders[i].end_ns = session->options->duration_ns;
+		session->recorders[i].settles =
+			session->options->leaks || (session->options->duration_ns && session->options->settle_ns);
 	}
 	MW_TRY(prepare_recording(session));
 	MW_TRY(create_engine(session));

@@ -41,6 +41,7 @@ enum mw_store_chunk_type {
 	MW_STORE_CLOSE,
 	MW_STORE_SETTLED, /* events, as in MW_STORE_EVENTS */
 	MW_STORE_INTERVALS,
+	MW_STORE_LEAKS,
 	MW_STORE_TYPE_COUNT
 };
 
@@ -136,6 +137,7 @@ union mw_store_fact {
 	} mapping;
 	struct mw_stored_symbol symbol;
 	struct mw_stored_end end;
+	struct mw_stored_leaks leaks;
 	uint64_t chunks; /* CLOSE: before this one */
 };
 

@@ -505,6 +505,8 @@ static struct mw_error *emit_record(const struct reading *reading, struct proces
 		return visitor->symbol(context, number, &fact->symbol);
 	case MW_STORE_ENDS:
 		return visitor->end(context, number, &fact->end);
+	case MW_STORE_LEAKS:
+		return visitor->leaks(context, number, &fact->leaks);
 	default:
 		return NULL;
 	}
@@ -633,6 +635,7 @@ static void set_wanted(struct reading *reading)
 	wanted[MW_STORE_MAPPINGS] = visitor->mapping;
 	wanted[MW_STORE_SYMBOLS] = visitor->symbol;
 	wanted[MW_STORE_ENDS] = visitor->end;
+	wanted[MW_STORE_LEAKS] = visitor->leaks;
 	wanted[MW_STORE_CLOSE] = true;
 }
 

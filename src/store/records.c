@@ -408,6 +408,21 @@ static void end(struct codec *codec, union mw_store_fact *fact)
 	}
 }
 
+static void leaks(struct codec *codec, union mw_store_fact *fact)
+{
+	struct mw_stored_leaks *it = &fact->leaks;
+	const char **holder;
+
+	number(codec, &it->stack);
+	for (unsigned i = 0; i < MW_REACH_COUNT; i++) {
+		number(codec, &it->amounts[i].count);
+		number(codec, &it->amounts[i].bytes);
+	}
+	it->holder = holder = list(codec, it->holder, &it->holder_count, MW_STORED_HOLDERS_MAX, sizeof(*it->holder));
+	for (size_t i = 0; i < it->holder_count; i++)
+		text(codec, &holder[i]);
+}
+
 static void last(struct codec *codec, union mw_store_fact *fact)
 {
 	number(codec, &fact->chunks);
@@ -418,7 +433,7 @@ static void (*const records[MW_STORE_TYPE_COUNT])(struct codec *codec, union mw_
 	[MW_STORE_BEFORE] = before,      [MW_STORE_THREADS] = thread, [MW_STORE_STACKS] = stack,
 	[MW_STORE_SAMPLES] = sample,     [MW_STORE_MARKS] = mark,     [MW_STORE_MAPPINGS] = mapping,
 	[MW_STORE_SYMBOLS] = symbol,     [MW_STORE_ENDS] = end,       [MW_STORE_CLOSE] = last,
-	[MW_STORE_INTERVALS] = interval,
+	[MW_STORE_INTERVALS] = interval, [MW_STORE_LEAKS] = leaks,
 };
 
 size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX])

@@ -12,6 +12,7 @@
 #define MW_STORE_STORE_H
 
 #include <memwatch/event.h>
+#include <memwatch/heap.h>
 
 /* A process that another has made. */
 struct mw_stored_child {
@@ -129,6 +130,16 @@ struct mw_stored_end {
 	size_t figure_count;
 };
 
+/* What a look at the heap has found of the blocks of a stack that were outstanding at the window's end. */
+struct mw_stored_leaks {
+	uint64_t stack; /* its id in reports */
+	struct mw_amount amounts[MW_REACH_COUNT];
+	const char *const *holder; /* how one of them is held, root first */
+	size_t holder_count;       /* at most MW_STORED_HOLDERS_MAX */
+};
+
+#define MW_STORED_HOLDERS_MAX 64
+
 /*
  * Who receives all of that: from a reader, in the order of the file, or from a window while it goes. Any may be NULL: it is
  * skipped. An error ends the reading.
@@ -154,13 +165,14 @@ struct mw_store_visitor {
 				    const struct mw_stored_mapping *mapping);
 	struct mw_error *(*symbol)(void *context, uint32_t process, const struct mw_stored_symbol *symbol);
 	struct mw_error *(*end)(void *context, uint32_t process, const struct mw_stored_end *end);
+	struct mw_error *(*leaks)(void *context, uint32_t process, const struct mw_stored_leaks *leaks);
 	/* After each chunk, once all that it holds has been emitted: bytes read of all there are. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 };
 
 /* What is received as one struct mw_stored_X, each by a function on_X(). */
 #define MW_STORE_EACH(DEFINE)                                                                                          \
-	DEFINE(target) DEFINE(hook) DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end)
+	DEFINE(target) DEFINE(hook) DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks)
 
 /* A receiver of all but events, and stacks and threads that these name: its functions are on_target() and so on. */
 #define MW_STORE_VISITOR(receiver)                                                                                     \
@@ -168,7 +180,7 @@ struct mw_store_visitor {
 	{                                                                                                              \
 		.context = (receiver), .target = on_target, .hook = on_hook, .module = on_module, .before = on_before, \
 		.settle = on_settle, .sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, \
-		.end = on_end,                                                                                         \
+		.end = on_end, .leaks = on_leaks,                                                                      \
 	}
 
 #endif

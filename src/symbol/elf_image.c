@@ -638,6 +638,7 @@ static struct mw_error *visit_table(struct mw_elf *elf, const struct table *tabl
 		symbol.dynamic = table->dynamic;
 		symbol.ifunc = type == STT_GNU_IFUNC;
 		symbol.function = type == STT_FUNC || symbol.ifunc;
+		symbol.object = type == STT_OBJECT;
 		symbol.local = ELF64_ST_BIND(raw.st_info) == STB_LOCAL;
 		*more = visit(context, &symbol);
 	}

@@ -126,6 +126,7 @@ struct mw_elf_symbol {
 	bool dynamic; /* from .dynsym, else from .symtab, its own or the companion's */
 	bool ifunc;
 	bool function;
+	bool object; /* a variable, but not one of a thread's own */
 	bool local;
 };
 

@@ -395,7 +395,7 @@ static struct mw_error *try_seccomp(const struct mw_inject *inject)
 		     "seccomp=unconfined; or use --engine trap, which needs no memory in the process");
 }
 
-struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
+struct mw_error *mw_inject_find_code(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
 {
 	MW_FREE uint8_t *chunk = malloc(CHUNK);
 	struct mw_inject ready = {.tid = tid};
@@ -414,9 +414,29 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 						 &mw_machine.restorer, MOST_RESTORER, chunk, &ready.code.restorer))
 		(void)choose_insn(&ready, maps, IN_LIBC, &mw_machine.syscall_return, &mw_machine.sigreturn_gadget,
 				  MOST_RESTORER, chunk, &ready.code.gadget);
+	*inject = ready;
+	return NULL;
+}
+
+struct mw_error *mw_inject_by(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
+{
+	struct mw_inject ready = {.tid = tid, .code = inject->code};
+	struct mw_status status;
+
+	MW_TRY(mw_status_read(tid, &status));
 	if (status.seccomp > 0)
 		MW_TRY(try_seccomp(&ready));
 	mw_inject_use(&ready, tid, maps);
+	*inject = ready;
+	return NULL;
+}
+
+struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
+{
+	struct mw_inject ready;
+
+	MW_TRY(mw_inject_find_code(&ready, tid, maps));
+	MW_TRY(mw_inject_by(&ready, tid, maps));
 	*inject = ready;
 	return NULL;
 }

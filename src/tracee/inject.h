@@ -46,6 +46,10 @@ struct mw_inject {
  * such instruction or the filter can't be suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
  */
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
+/* The same in two parts: the code, for which the thread need not stand; and the rest, by any thread that stands. `maps` may
+ * be older than that. */
+struct mw_error *mw_inject_find_code(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
+struct mw_error *mw_inject_by(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
 /* The same by another thread: only its memory is looked for. */
 void mw_inject_use(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps);
 /* Has the thread memory of its own for it? */
@@ -88,6 +92,19 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
  */
 struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number, const uint64_t arguments[6],
 				     unsigned which, void *bytes, size_t size, int64_t *result) MW_MUST_CHECK;
+
+#define MW_COPY_NAME "memwatch copy" /* of a forked process, as prctl(PR_SET_NAME) has it */
+
+/*
+ * Have the thread fork its process (tracee/copy.h): *copy is that as memwatch sees it, 0 where none was made, and *result
+ * what the thread got. The calling thread traces it; its first stop is still to be waited for. It has exit signal 0 and
+ * the table of descriptors in common with the process. Let run it names itself and ends. `meanwhile` is called while the
+ * kernel is at it. *copy and *result also where
+ * there was an error after that. Errors: UNSUPPORTED where the thread would not get back by itself, those of
+ * mw_inject_call.
+ */
+struct mw_error *mw_inject_fork(const struct mw_inject *inject, void (*meanwhile)(void *context), void *context,
+				pid_t *copy, int64_t *result) MW_MUST_CHECK;
 
 /*
  * A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,
@@ -158,8 +175,9 @@ void mw_shared_memory_close(struct mw_shared_memory *memory);
 /* --- how a call is made, and what a killed memwatch leaves of one (syscall.c) ---------------------------------------- */
 
 #define MW_SIGFRAME_FIRST 16u  /* bytes of what is popped */
-#define MW_SCRATCH_MAX    160u /* bytes */
-#define MW_SCRATCH_SIZE   192u /* … with the mark */
+#define MW_SCRATCH_HEAD   32u  /* bytes of the mark */
+#define MW_SCRATCH_MAX    672u /* bytes that a call is given */
+#define MW_SCRATCH_SIZE   (MW_SCRATCH_HEAD + MW_SCRATCH_MAX)
 #define MW_ROOM_MAX       (MW_SIGFRAME_FIRST + MW_SIGFRAME_MAX + 64u + MW_SCRATCH_SIZE)
 
 /*
@@ -168,6 +186,9 @@ void mw_shared_memory_close(struct mw_shared_memory *memory);
  * afterwards. Nothing is done where it is not amid a call. Errors: GONE, SYSTEM.
  */
 struct mw_error *mw_remote_syscall_finish(pid_t tid) MW_MUST_CHECK;
+
+/* Resume a thread to where it next enters or leaves a system call. Errors: GONE, SYSTEM. */
+struct mw_error *mw_remote_syscall_next(pid_t tid) MW_MUST_CHECK;
 
 /* How large a room the frame and the scratch of a thread in a ptrace stop take, as it is now; 0: it can't be known. */
 size_t mw_sigframe_room(pid_t tid);

@@ -354,7 +354,17 @@ static struct mw_error *say_gone(const struct mw_quiesce *quiesce)
 	return NULL;
 }
 
-struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
+/* Seize and hold this one alone. */
+static struct mw_error *hold_one(struct mw_quiesce *quiesce, pid_t tid)
+{
+	bool ended = false;
+
+	MW_TRY(seize_one(quiesce, tid, &ended));
+	return quiesce->count ? hold(quiesce) : mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", (int)tid);
+}
+
+/* `tid` 0: all threads. */
+static struct mw_error *begin_with(struct mw_quiesce *quiesce, pid_t pid, pid_t tid)
 {
 	struct mw_error *err;
 
@@ -376,7 +386,7 @@ struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 	if (quiesce->peeks)
 		mw_peek_let_go(pid);
 	quiesce->peeks = true;
-	err = hold_everybody(quiesce);
+	err = tid ? hold_one(quiesce, tid) : hold_everybody(quiesce);
 	if (!err)
 		err = say_gone(quiesce);
 	if (!err && count_running(quiesce) == quiesce->count)
@@ -384,6 +394,16 @@ struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 	if (err)
 		mw_error_destroy(mw_quiesce_end(quiesce));
 	return err;
+}
+
+struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
+{
+	return begin_with(quiesce, pid, 0);
+}
+
+struct mw_error *mw_quiesce_begin_one(struct mw_quiesce *quiesce, pid_t pid, pid_t tid)
+{
+	return begin_with(quiesce, pid, tid);
 }
 
 struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid)

@@ -67,6 +67,8 @@ struct mw_quiesce {
  * preflight), SYSTEM, MEMORY, and those of `forked`.
  */
 struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_CHECK;
+/* The same of one thread alone, while all others run on: for a system call that needs no more. */
+struct mw_error *mw_quiesce_begin_one(struct mw_quiesce *quiesce, pid_t pid, pid_t tid) MW_MUST_CHECK;
 /* The same for a process of one thread that the caller has seized and that stands in a stop of the caller's making. */
 struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_CHECK;
 /*

@@ -13,6 +13,7 @@
 #include <ucontext.h>
 
 #define CODE_64               0x33 /* the kernel's __USER_CS */
+#define DATA_64               0x2b /* … __USER_DS */
 #define ERESTARTSYS           512  /* the kernel's own results of calls that were interrupted */
 #define ERESTARTNOINTR        513
 #define ERESTARTNOHAND        514
@@ -102,6 +103,8 @@ struct software {
 
 _Static_assert(offsetof(ucontext_t, uc_mcontext) == 40, "as the kernel has it");
 _Static_assert(offsetof(ucontext_t, uc_sigmask) == 296, "as the kernel has it");
+_Static_assert(MW_CALL_FRAME_SIZE == offsetof(struct frame, context) + offsetof(ucontext_t, uc_sigmask) + 8,
+	       "what the kernel reads of it");
 _Static_assert(sizeof(struct software) == FX_SIZE - FX_SOFTWARE, "as the kernel has it");
 
 /* Where the last of the features ends in the area. */
@@ -200,6 +203,52 @@ size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64
 	put_context(regs, mask, *at + head, &frame.context);
 	memcpy(out, &frame, sizeof(frame));
 	return head + area;
+}
+
+size_t mw_regs_call_frame(long number, const uint64_t arguments[6], mw_addr insn, mw_addr sp, mw_addr restorer,
+			  uint8_t *out)
+{
+	struct mw_tracee_regs regs = {.raw = {.cs = CODE_64, .ss = DATA_64}};
+	struct frame frame;
+
+	mw_regs_set_syscall(&regs, insn, number, arguments);
+	regs.general.gpr[mw_machine.sp] = sp;
+	memset(&frame, 0, sizeof(frame));
+	frame.restorer = restorer;
+	put_context(&regs, UINT64_MAX, 0, &frame.context);
+	frame.context.uc_flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+	memcpy(out, &frame, MW_CALL_FRAME_SIZE);
+	return MW_CALL_FRAME_SIZE;
+}
+
+/* What XSAVE saves up to AVX-512 and the protection keys; behind it is AMX, whose tiles hold no pointers. */
+#define AREA_OF_POINTERS 2696u
+
+static size_t put_word(uint64_t word, uint64_t *out, size_t count, size_t room)
+{
+	for (size_t i = 0; word && i < count; i++)
+		if (out[i] == word)
+			return count;
+	if (word && count < room)
+		out[count++] = word;
+	return count;
+}
+
+struct mw_error *mw_regs_words(pid_t tid, const struct mw_tracee_regs *regs, uint64_t *out, size_t room, size_t *count)
+{
+	uint64_t area[AREA_OF_POINTERS / sizeof(uint64_t)], word;
+	struct iovec vector = {.iov_base = area, .iov_len = sizeof(area)};
+	size_t found = 0;
+
+	MW_TRY(mw_tracee_request(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &vector, "read the vector registers of"));
+	for (size_t i = 0; i < sizeof(regs->raw) / sizeof(word); i++) {
+		memcpy(&word, (const char *)&regs->raw + i * sizeof(word), sizeof(word));
+		found = put_word(word, out, found, room);
+	}
+	for (size_t i = 0; i < vector.iov_len / sizeof(area[0]); i++)
+		found = put_word(area[i], out, found, room);
+	*count = found;
+	return NULL;
 }
 
 const struct mw_machine mw_machine = {

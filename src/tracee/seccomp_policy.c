@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,11 @@ static const struct {
 	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, PAGE, DATA | PROT_EXEC}, THIRD}, .on_page = FIRST},
 	[MW_CALL_GETPID] = {.name = "getpid", .call = {.number = SYS_getpid}},
 	[MW_CALL_GETTID] = {.name = "gettid", .call = {.number = SYS_gettid}},
+	/* Flags that the kernel does not take together; to filters it is a fork. */
+	[MW_CALL_CLONE] = {"clone", {SYS_clone, {CLONE_FILES | CLONE_SIGHAND}, FIRST}, .fails = EINVAL},
+	[MW_CALL_WAIT4] = {"wait4",
+			   {SYS_wait4, {INT32_MAX, 0, WNOHANG | __WALL}, SECOND | THIRD | FOURTH},
+			   .fails = ECHILD},
 };
 
 /*

@@ -49,6 +49,8 @@ enum mw_seccomp_policy_call {
 	MW_CALL_MPROTECT_ALL,
 	MW_CALL_GETPID,
 	MW_CALL_GETTID,
+	MW_CALL_CLONE,
+	MW_CALL_WAIT4,
 	MW_CALL_COUNT
 };
 
@@ -59,6 +61,8 @@ enum mw_seccomp_policy_call {
 /* … that memwatch shares (inject_memory.c); where the target locks its memory the latter, too. */
 #define MW_CALLS_SHARE  (MW_CALL_BIT(MEMFD_CREATE) | MW_CALL_BIT(MMAP_SHARED) | MW_CALL_BIT(CLOSE))
 #define MW_CALLS_LOCKED (MW_CALL_BIT(MMAP_LOCKED) | MW_CALL_BIT(MUNLOCK) | MW_CALL_BIT(MPROTECT_DATA))
+/* A copy of the process, and its end (copy.h). */
+#define MW_CALLS_COPY (MW_CALL_BIT(CLONE) | MW_CALL_BIT(WAIT4))
 /* What must be made, where an error would be the end as well: the sigframe from a call (syscall.c). */
 #define MW_CALLS_BACK MW_CALL_BIT(SIGRETURN)
 /* What the rescue puts the program's bytes back with (memwatch/rescue.h). */

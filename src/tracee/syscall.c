@@ -26,6 +26,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,6 +73,8 @@ struct sigframe {
 	size_t size;
 	uint8_t before[MW_SIGFRAME_FIRST + MW_SIGFRAME_MAX];
 };
+
+_Static_assert(MW_SCRATCH_HEAD == MARK_WORDS * sizeof(uint64_t), "the mark");
 
 /* The mark of `size` bytes at `start`; it is to stand at `at`. */
 static void put_mark(uint8_t *out, mw_addr at, mw_addr start, size_t size)
@@ -174,8 +177,7 @@ size_t mw_sigframe_room(pid_t tid)
 
 static struct mw_error *scratch_take_up(pid_t tid, const struct mw_scratch *scratch)
 {
-	return mw_remote_write(tid, scratch->at - MARK_WORDS * sizeof(uint64_t), scratch->before,
-			       sizeof(scratch->before));
+	return mw_remote_write(tid, scratch->at - MW_SCRATCH_HEAD, scratch->before, sizeof(scratch->before));
 }
 
 struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const void *bytes, size_t size,
@@ -191,8 +193,8 @@ struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const voi
 				       "thread %d has no stack of its own for the arguments of an injected system call",
 				       (int)tid);
 	put_mark(block, start, start, sizeof(block));
-	memcpy(block + MARK_WORDS * sizeof(uint64_t), bytes, size);
-	out->at = start + MARK_WORDS * sizeof(uint64_t);
+	memcpy(block + MW_SCRATCH_HEAD, bytes, size);
+	out->at = start + MW_SCRATCH_HEAD;
 	err = mw_remote_write(tid, start, block, sizeof(block));
 	return err ? mw_error_first(err, scratch_take_up(tid, out)) : NULL;
 }
@@ -367,12 +369,44 @@ static bool at_interrupt(int status)
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
+/* What is to come of a call, and what came of it. */
+struct outcome {
+	/* What is to be done while the call is being made, which may take long; NULL: nothing. */
+	void (*meanwhile)(void *context);
+	void *context;
+	bool guarded; /* not to be made without a frame by which the thread gets back by itself */
+	int64_t result;
+	pid_t child; /* as in put_off, also where the call failed after that */
+};
+
 /* Signals that came while a call was made: the only ones that can. They are sent again when all is done: nothing blocks
- * them, so before that they would come each time. */
+ * them, so before that they would come each time. And the process that the call has made. */
 struct put_off {
 	bool stop;
-	siginfo_t sys; /* si_signo 0: none */
+	siginfo_t sys;           /* si_signo 0: none */
+	pid_t child;             /* 0: none */
+	struct outcome *outcome; /* of a call that is being made; NULL: none is */
 };
+
+/* Once. */
+static void do_meanwhile(struct outcome *outcome)
+{
+	void (*meanwhile)(void *context) = outcome ? outcome->meanwhile : NULL;
+
+	if (!meanwhile)
+		return;
+	outcome->meanwhile = NULL;
+	meanwhile(outcome->context);
+}
+
+/* As memwatch sees it: what the call returns is its id where the process lives. */
+static void note_child(pid_t tid, struct put_off *put_off)
+{
+	unsigned long child;
+
+	if (mw_error_none(mw_tracee_event_message(tid, &child)))
+		put_off->child = (pid_t)child;
+}
 
 /* One that was sent, not of the call's making? Then it is put off. */
 static bool is_sent(pid_t tid, int signal, struct put_off *put_off)
@@ -401,11 +435,14 @@ static struct mw_error *resume_until(pid_t tid, int request, bool (*wanted)(int 
 		if (wanted == at_interrupt)
 			MW_TRY(mw_tracee_interrupt(tid));
 		MW_TRY(mw_tracee_request(request, tid, 0, NULL, "resume"));
+		do_meanwhile(put_off->outcome);
 		MW_TRY(await(tid, &status));
 		if (!WIFSTOPPED(status))
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 		if (wanted(status))
 			return NULL;
+		if (status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_FORK)
+			note_child(tid, put_off);
 		if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP && !is_sent(tid, WSTOPSIG(status), put_off)) {
 			/* A fault of the injected call, which is no signal of the program's: not to be gone on with. */
 			mw_tracee_take_signal(tid);
@@ -448,7 +485,7 @@ static struct mw_error *mask_for_call(pid_t tid, mw_addr insn, uint64_t mask, ui
 	return NULL;
 }
 
-static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result,
+static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, struct outcome *out,
 				   struct put_off *put_off)
 {
 	MW_TRY(mask_for_call(tid, regs->general.pc, mask, &mask));
@@ -456,9 +493,10 @@ static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint6
 	MW_TRY(mw_tracee_set_sigmask(tid, mask));
 	MW_TRY(mw_fault("call.begin"));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
+	put_off->outcome = out;
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
-	*result = (int64_t)regs->general.gpr[mw_machine.result];
+	out->result = (int64_t)regs->general.gpr[mw_machine.result];
 	MW_TRY(mw_fault("call.result"));
 	return resume_until(tid, PTRACE_CONT, at_interrupt, put_off);
 }
@@ -481,13 +519,20 @@ static void send_again(pid_t tid, struct put_off *put_off)
 		mw_tracee_requeue(status.tgid, tid, &put_off->sys);
 }
 
-static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result)
+static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, struct outcome *out)
 {
 	struct put_off put_off = {.stop = false, .sys = {.si_signo = 0}};
-	struct mw_error *err = go_through(tid, regs, mask, result, &put_off);
+	struct mw_error *err = go_through(tid, regs, mask, out, &put_off);
 
+	out->child = put_off.child;
 	send_again(tid, &put_off);
 	return err;
+}
+
+static struct mw_error *cannot_get_back(pid_t tid)
+{
+	return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "thread %d can't get back from an injected call by itself",
+			       (int)tid);
 }
 
 /*
@@ -498,7 +543,7 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t
  */
 static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code *code, const struct mw_room *room,
 					    long number, const uint64_t arguments[6], struct sigframe *way,
-					    int64_t *result)
+					    struct outcome *out)
 {
 	struct mw_tracee_regs before, regs;
 	struct mw_error *err;
@@ -508,11 +553,13 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 	MW_TRY(mw_tracee_get_regs(tid, &before));
 	rseq_abort(tid, &before);
 	MW_TRY(sigframe_lay(tid, &before, mask, code, room, way));
+	if (out->guarded && !way->size)
+		return cannot_get_back(tid);
 	regs = before;
 	mw_regs_set_syscall(&regs, code->insn, number, arguments);
 	if (way->size)
 		regs.general.gpr[mw_machine.sp] = way->sp;
-	err = perform(tid, &regs, mask, result);
+	err = perform(tid, &regs, mask, out);
 	err = mw_error_first(err, mw_tracee_set_sigmask(tid, mask));
 	err = mw_error_first(err, mw_tracee_set_regs(tid, &before));
 	sigframe_take_up(tid, way);
@@ -554,8 +601,8 @@ static struct mw_error *suspend_seccomp(pid_t tid, long number, bool *suspended)
 	return err;
 }
 
-struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
-				int64_t *result)
+static struct mw_error *call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+			     struct outcome *out)
 {
 	struct mw_error *err;
 	struct mw_status status;
@@ -563,7 +610,6 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	uint8_t now[16];
 	/* Not of the heap: what was done must be taken back where memwatch has no memory left. */
 	struct sigframe way = {.size = 0};
-	int64_t returned = 0;
 	const struct mw_machine_code *code =
 		mw_inject_leads_back(inject) ? &mw_machine.syscall_return : &mw_machine.syscall_insn;
 
@@ -576,12 +622,20 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	MW_TRY(mw_status_read(inject->tid, &status));
 	if (status.seccomp > 0)
 		MW_TRY(suspend_seccomp(inject->tid, number, &suspended));
-	err = perform_and_restore(inject->tid, &inject->code, &inject->room, number, arguments, &way, &returned);
-	if (!err)
-		*result = returned;
+	err = perform_and_restore(inject->tid, &inject->code, &inject->room, number, arguments, &way, out);
 	if (suspended)
 		err = mw_error_first(err, mw_tracee_suspend_seccomp(inject->tid, false));
 	return err;
+}
+
+struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				int64_t *result)
+{
+	struct outcome outcome = {.result = 0};
+
+	MW_TRY(call(inject, number, arguments, &outcome));
+	*result = outcome.result;
+	return NULL;
 }
 
 /* Memory for the bytes of a call where none is known to be the thread's own: what is far below its stack pointer. */
@@ -612,4 +666,65 @@ struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number
 	if (!err)
 		err = mw_remote_read_all(inject->tid, scratch.at, bytes, size);
 	return mw_error_first(err, scratch_take_up(inject->tid, &scratch));
+}
+
+/*
+ * What a forked copy returns to if it is ever let run, on the way that leads back from a call: by one frame to naming
+ * itself, and from there by another to its end. It lies in the room, as bytes for a call do.
+ *
+ *      scratch     words that are popped, frame      prctl(PR_SET_NAME, name)
+ *                  words that are popped, frame      exit_group(0)
+ *                  name
+ */
+#define LINK_SIZE (MW_SIGFRAME_FIRST + MW_CALL_FRAME_SIZE)
+
+_Static_assert(2 * LINK_SIZE + sizeof(MW_COPY_NAME) <= MW_SCRATCH_MAX, "room for the whole chain");
+
+/* One link, as it is to stand at `at`; returns its size. */
+static size_t put_link(const struct mw_way_code *code, long number, const uint64_t arguments[6], mw_addr sp,
+		       uint8_t *out)
+{
+	size_t first = put_first(code, out);
+
+	return first + mw_regs_call_frame(number, arguments, code->insn, sp,
+					  code->restorer ? code->restorer : code->insn, out + first);
+}
+
+static void put_chain(const struct mw_way_code *code, mw_addr at, uint8_t *out)
+{
+	const mw_addr name = at + 2 * LINK_SIZE;
+	size_t size = put_link(code, SYS_prctl, (const uint64_t[6]){PR_SET_NAME, name}, at + LINK_SIZE, out);
+
+	memset(out + size, 0, LINK_SIZE - size);
+	(void)put_link(code, SYS_exit_group, (const uint64_t[6]){0}, at + LINK_SIZE, out + LINK_SIZE);
+	memcpy(out + 2 * LINK_SIZE, MW_COPY_NAME, sizeof(MW_COPY_NAME));
+}
+
+struct mw_error *mw_inject_fork(const struct mw_inject *inject, void (*meanwhile)(void *context), void *context,
+				pid_t *copy, int64_t *result)
+{
+	const mw_addr at = inject->room.high - MW_SCRATCH_SIZE + MW_SCRATCH_HEAD;
+	/* No SIGCHLD, and not for a plain wait(). The table of descriptors is the process's own: what it closes is closed. */
+	const uint64_t arguments[6] = {CLONE_FILES, at};
+	uint8_t chain[2 * LINK_SIZE + sizeof(MW_COPY_NAME)] = {0};
+	struct outcome outcome = {.meanwhile = meanwhile, .context = context, .guarded = true};
+	struct mw_scratch scratch;
+	struct mw_error *err;
+
+	*copy = 0;
+	if (!mw_inject_leads_back(inject))
+		return cannot_get_back(inject->tid);
+	put_chain(&inject->code, at, chain);
+	MW_TRY(mw_scratch_put(inject->tid, &inject->room, chain, sizeof(chain), &scratch));
+	err = call(inject, SYS_clone, arguments, &outcome);
+	*copy = outcome.child;
+	*result = outcome.result;
+	return mw_error_first(err, scratch_take_up(inject->tid, &scratch));
+}
+
+struct mw_error *mw_remote_syscall_next(pid_t tid)
+{
+	struct put_off put_off = {.stop = false, .sys = {.si_signo = 0}};
+
+	return resume_until(tid, PTRACE_SYSCALL, at_syscall, &put_off);
 }

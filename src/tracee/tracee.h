@@ -77,6 +77,16 @@ void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number,
 size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
 			    mw_addr below, uint8_t *out, mw_addr *at);
 
+#define MW_CALL_FRAME_SIZE 312u
+/* Write the frame of a thread that is about to perform a system call, all signals blocked, its other registers 0, into
+ * `out` (MW_CALL_FRAME_SIZE bytes, which it returns): wherever that is put, it is taken when `restorer` is returned to. */
+size_t mw_regs_call_frame(long number, const uint64_t arguments[6], mw_addr insn, mw_addr sp, mw_addr restorer,
+			  uint8_t *out);
+/* All words but 0 that its registers hold, each once: general ones, segment bases, vectors. Errors: GONE, SYSTEM. */
+#define MW_REGS_WORDS 368u
+struct mw_error *mw_regs_words(pid_t tid, const struct mw_tracee_regs *regs, uint64_t *out, size_t room,
+			       size_t *count) MW_MUST_CHECK;
+
 /* One ptrace request that gives 0. Errors: "cannot WHAT thread TID", GONE, DENIED, SYSTEM. */
 struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what) MW_MUST_CHECK;
 

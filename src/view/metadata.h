@@ -36,6 +36,8 @@ struct mw_metadata {
 	size_t sample_count, sample_capacity;
 	struct mw_stored_mark *marks;
 	size_t mark_count, mark_capacity;
+	struct mw_stored_leaks *leaks;
+	size_t leaks_count, leaks_capacity;
 	struct mw_metadata_mapping_list mappings[2]; /* by enum mw_stored_moment */
 	struct mw_space_ranges before;               /* what was mapped when the window began */
 	struct mw_map symbols;                       /* by address: lists of frames */

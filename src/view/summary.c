@@ -9,6 +9,7 @@
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/growth.h"
+#include "view/leaks.h"
 #include "view/missing.h"
 #include "view/suspects.h"
 
@@ -344,6 +345,8 @@ static struct mw_error *make_stacks(const struct mw_summary_input *input, struct
 	free(ids);
 	if (!err)
 		err = add_live_blocks(input, arena, report, builder.group_of);
+	if (!err)
+		err = mw_view_leaks(input, arena, report, builder.group_of);
 	if (err) {
 		free(builder.group_of);
 		return err;

@@ -10,6 +10,16 @@
 
 #include <memwatch/view.h>
 
+/* A look at the heap at the window's end, asked about blocks of the tracker. */
+struct mw_summary_leaks {
+	/* What it has found of the block that was allocated there; false: it is no block any more, or not known. */
+	bool (*reach)(void *context, mw_addr addr, enum mw_reach *out);
+	/* How it is held, root first; *holder is malloc'ed, as its texts are; none: it is not, or that is not known.
+	 * Errors: MEMORY. */
+	struct mw_error *(*holder)(void *context, mw_addr addr, char ***holder, size_t *count);
+	void *context;
+};
+
 /* What was known about the process beside its events. Everything is borrowed and copied. */
 struct mw_summary_input {
 	const struct mw_track *track;
@@ -35,6 +45,9 @@ struct mw_summary_input {
 	size_t sample_count;
 	const struct mw_stored_mark *marks;
 	size_t mark_count;
+	const struct mw_summary_leaks *leaks; /* NULL: no look, but perhaps what a recording has of one */
+	const struct mw_stored_leaks *stored_leaks;
+	size_t stored_leaks_count;
 	bool track_heap, track_vm;
 	bool launched, attached; /* launched: nothing is from before the window; neither: not known */
 	const char *cut;         /* why the recording goes no further; NULL: it does not end early */

@@ -241,13 +241,19 @@ size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 /* --- merging --------------------------------------------------------------------------------------------- */
 
 /* What a verdict means to somebody who looks for a leak. */
-enum rank { GROWS, OPEN, CALM };
+enum rank { LOST, GROWS, OPEN, CALM };
 
 static enum rank rank_of(const struct mw_report_growth *growth)
 {
 	if (growth->verdict >= MW_GROWTH_STEADY)
 		return GROWS;
 	return growth->verdict == MW_GROWTH_TOO_SHORT ? OPEN : CALM;
+}
+
+/* Whatever its course is: a block that is lost is a leak. */
+static bool is_lost(const struct mw_report_stack *stack)
+{
+	return mw_report_lost(stack->leaks).count != 0;
 }
 
 struct line {
@@ -322,7 +328,8 @@ static bool find_line(struct merger *merger, const struct mw_report_frame *frame
 /* Blocks that come and go are nobody's to suspect. */
 static bool counts(const struct mw_report_stack *stack)
 {
-	return stack->growth.known && stack->kind != MW_KIND_VM_INTERNAL && stack->growth.verdict != MW_GROWTH_CHURN;
+	return is_lost(stack) ||
+	       (stack->growth.known && stack->kind != MW_KIND_VM_INTERNAL && stack->growth.verdict != MW_GROWTH_CHURN);
 }
 
 static struct mw_error *find_lines(struct merger *merger)
@@ -386,7 +393,7 @@ static void add_stack(struct merger *merger, size_t i)
 	/* Together they grow, or too little is known of them all. */
 	if (line->growth.known && rank_of(&line->growth) < rank_of(growth) && rank_of(growth) == OPEN)
 		growth = &line->growth;
-	number = &line->suspects[rank_of(growth)];
+	number = &line->suspects[is_lost(stack) ? LOST : rank_of(growth)];
 	if (!*number) {
 		suspect = &report->suspects[report->suspect_count++];
 		*suspect = (struct mw_report_suspect){.frame = line->frame,
@@ -405,6 +412,7 @@ static void add_stack(struct merger *merger, size_t i)
 	suspect->certain &= growth->certain;
 	suspect->bytes += stack->impacting.bytes;
 	suspect->blocks += stack->impacting.count;
+	mw_amount_add(&suspect->lost, mw_report_lost(stack->leaks));
 	mw_amount_add(&suspect->settled_later, stack->settled_later);
 	mw_spreads_add(&suspect->spreads, &stack->spreads);
 	suspect->freed += stack->transient.count;
@@ -417,10 +425,13 @@ static int compare_suspects(const void *left, const void *right)
 {
 	const struct mw_report_suspect *a = left, *b = right;
 	struct mw_report_growth a_growth = {.verdict = a->verdict}, b_growth = {.verdict = b->verdict};
-	enum rank a_rank = rank_of(&a_growth), b_rank = rank_of(&b_growth);
+	enum rank a_rank = a->lost.count ? LOST : rank_of(&a_growth);
+	enum rank b_rank = b->lost.count ? LOST : rank_of(&b_growth);
 
 	if (a_rank != b_rank)
 		return a_rank < b_rank ? -1 : 1;
+	if (a_rank == LOST && a->lost.bytes != b->lost.bytes)
+		return a->lost.bytes > b->lost.bytes ? -1 : 1;
 	if (a_rank == GROWS && (a->bytes < TRIFLE) != (b->bytes < TRIFLE))
 		return a->bytes < TRIFLE ? 1 : -1;
 	if (a_rank == GROWS && a->certain != b->certain)
@@ -526,6 +537,8 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 	else if (suspect->verdict == MW_GROWTH_TOO_SHORT)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, "; watch for %.0f s or longer.",
 			       length * 5 > 60 ? length * 5 : 60);
+	else if (suspect->lost.count)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, ". What is lost can't be freed any more.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, ". A runtime keeps its objects in it.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain && sampled && !report->target.launched)

@@ -77,6 +77,7 @@ static void metadata_deinit(struct mw_metadata *metadata)
 	free(metadata->hooks);
 	free(metadata->samples);
 	free(metadata->marks);
+	free(metadata->leaks);
 	mw_arena_destroy(metadata->arena);
 	*metadata = (struct mw_metadata){.arena = NULL};
 }
@@ -200,6 +201,19 @@ static struct mw_error *take_mark(struct mw_metadata *metadata, const struct mw_
 	metadata->marks[metadata->mark_count] = *mark;
 	metadata->marks[metadata->mark_count++].name = mw_arena_string(metadata->arena, mark->name);
 	note_time(metadata, mark->time_ns);
+	return check(metadata);
+}
+
+static struct mw_error *take_leaks(struct mw_metadata *metadata, const struct mw_stored_leaks *leaks)
+{
+	const char **holder = mw_arena_array(metadata->arena, leaks->holder_count, sizeof(*holder));
+
+	if (!holder || !MW_VECTOR_ROOM(metadata->leaks, metadata->leaks_count, metadata->leaks_capacity))
+		return mw_error_nomem();
+	for (size_t i = 0; i < leaks->holder_count; i++)
+		holder[i] = mw_arena_string(metadata->arena, leaks->holder[i]);
+	metadata->leaks[metadata->leaks_count] = *leaks;
+	metadata->leaks[metadata->leaks_count++].holder = holder;
 	return check(metadata);
 }
 
@@ -383,6 +397,9 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 		.sample_count = metadata->sample_count,
 		.marks = metadata->marks,
 		.mark_count = metadata->mark_count,
+		.stored_leaks = metadata->leaks,
+		.stored_leaks_count = metadata->leaks_count,
+		.leaks = watched->leaks,
 		.track_heap = metadata->target.track_heap,
 		.track_vm = metadata->target.track_vm,
 		.launched = metadata->target.launched,

@@ -9,6 +9,7 @@
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/regions.h"
+#include "proc/smaps.h"
 #include "proc/status.h"
 
 #include <stdarg.h>
@@ -79,6 +80,24 @@ static void read_maps(bool torn)
 		check_maps(&maps);
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
+}
+
+/* The same text, where fields follow upon mappings. */
+static void read_smaps(void)
+{
+	struct mw_smaps smaps = {.count = 0};
+	char *text = strndup((const char *)file.at, file.left);
+	struct mw_error *err = text ? mw_smaps_parse(text, &smaps) : NULL;
+
+	for (size_t i = 0; !err && i < smaps.count; i++) {
+		const struct mw_smap *map = &smaps.items[i];
+
+		insist(map->start < map->end && (!i || smaps.items[i - 1].end <= map->start));
+		insist(mw_smaps_find(&smaps, map->start) == map && mw_smaps_find(&smaps, map->end - 1) == map);
+	}
+	mw_error_destroy(err);
+	mw_smaps_deinit(&smaps);
+	free(text);
 }
 
 static void read_regions(void)
@@ -164,6 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		break;
 	case 1:
 		read_maps(true);
+		read_smaps();
 		break;
 	case 2:
 		read_regions();

@@ -30,10 +30,12 @@ SKIPPED = 77
 
 # topic: live tests, and a word in the name of each of their methods that is meant (all, where there is none).
 LIVE_TOPICS = {
-    'killed': {'killed': (), 'signals_kept': (), 'guarded': ('killed', 'two_at_once'),
+    'killed': {'killed': (), 'signals_kept': (), 'snapshot': ('killed', 'failures'),
+               'guarded': ('killed', 'two_at_once'),
                'jump_limits': ('killed_again', 'killed_while')},
     'threads': {'hostile_threads': ('1000', 'come_and_go', 'cpu'), 'threads': ('start_each_other',),
                 'jump_life': ('2000_threads', 'making')},
+    'snapshots': {'snapshot': ('moment', 'waits', 'vforks')},
     'forks': {'hostile_threads': ('fork', 'children'), 'jump_life': ('every_kind',)},
     'execs': {'corners': ('exec',)},
     'windows': {'rollback': (), 'jump_code': ('over_and_over',), 'hostile_credentials': (), 'hostile_dlopen': ('begin_and_end',),

@@ -11,7 +11,6 @@
 #include "proc/peek.h"
 #include "unit.h"
 
-#include <gnu/libc-version.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -104,8 +103,7 @@ static void cache(struct truth *truth)
 	for (int i = 0; i < CACHED; i++)
 		free(held[i]);
 	truth->info = mallinfo2();
-	/* Later ones keep them in another way, which is not known. */
-	truth->cached = strverscmp(gnu_get_libc_version(), "2.42") < 0 ? CACHED * 0x200 : 0;
+	truth->cached = CACHED * 0x200;
 }
 
 /* Others' memory amidst the main arena's. */
@@ -143,6 +141,7 @@ static void loop(void)
 
 			chunk[1] = (32 + 16 * bin) | 1;
 			chunk[2] = (uintptr_t)&chunk[2];
+			chunk[3] = UINT64_C(0x5a5a5a5a5a5a5a5a);
 			counts[bin] = UINT16_MAX;
 			lists[bin] = (uintptr_t)&chunk[2];
 		}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap.h: what a look at the whole heap of a process has found, for outputs to render.
+ *
+ * Owned by whoever made it (mw_heap_report_destroy()). Texts from the process may be any bytes.
+ */
+#ifndef MEMWATCH_HEAP_H
+#define MEMWATCH_HEAP_H
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+#define MW_HEAP_SAMPLES 8 /* addresses kept of a group */
+
+/* Whether a process can still get at a block: memcheck's verdicts. */
+enum mw_reach {
+	MW_REACH_DEFINITE,  /* definitely lost: nothing leads to it */
+	MW_REACH_INDIRECT,  /* indirectly lost: only lost blocks do */
+	MW_REACH_POSSIBLE,  /* possibly lost: only by way of a pointer into the middle of a block */
+	MW_REACH_REACHABLE, /* still reachable */
+	MW_REACH_COUNT
+};
+
+/* "definitely lost" … */
+const char *mw_reach_name(enum mw_reach reach);
+
+/* A line of the account: bytes of the process's memory that are for one thing. */
+struct mw_heap_line {
+	const char *name; /* static: "live blocks", "free, kept by the allocator", "stacks" */
+	char *detail;     /* "glibc 2.36", "main"; may be "" */
+	uint64_t bytes, swapped;
+};
+
+struct mw_heap_figures {
+	const char *name;            /* static: "glibc" */
+	char *version;               /* "" where it is not known */
+	char *module;                /* path, or NULL */
+	bool walked;                 /* all its blocks are known */
+	char *why;                   /* … or why not */
+	struct mw_amount live, free; /* usable bytes; free: segments that can be handed out */
+	uint64_t retained;           /* resident bytes of what is free */
+	uint64_t trimmable;          /* bytes that the allocator would give back if it were asked to; MW_SIZE_UNKNOWN */
+	uint64_t cached;             /* bytes in threads' caches, of what is free */
+	uint64_t skipped;            /* bytes that could not be walked */
+	size_t arenas;
+};
+
+/* Blocks that are alike. */
+struct mw_heap_group {
+	char *class_name;      /* C++ class of the objects, or NULL */
+	uint64_t size;         /* usable bytes of each; MW_SIZE_UNKNOWN: various */
+	const char *allocator; /* static; NULL: various */
+	char *arena;           /* NULL: various */
+	enum mw_reach verdict; /* MW_REACH_COUNT where reachability was not looked for */
+	struct mw_amount blocks;
+	char **holder; /* root first; NULL: none known */
+	size_t holder_count;
+	mw_addr samples[MW_HEAP_SAMPLES];
+	size_t sample_count;
+};
+
+/* Memory that was passed over: taken as roots. */
+struct mw_heap_gap {
+	mw_addr start;
+	uint64_t bytes;
+	const char *why; /* static */
+};
+
+struct mw_heap_report {
+	int32_t pid;
+	char comm[17];
+	char *exe; /* or NULL */
+	int64_t started_realtime_ns;
+	bool forked;       /* a copy was read; else the process as it ran */
+	char *why;         /* why no copy was read; NULL */
+	uint64_t pause_ns; /* how long it stood, in all its stops */
+	double seconds;    /* the whole look */
+	uint64_t scanned;  /* bytes looked through for pointers */
+	uint64_t rss, swapped;
+	uint64_t page_tables;       /* bytes, beside the account; MW_SIZE_UNKNOWN */
+	struct mw_heap_line *lines; /* the largest first; their bytes sum to rss */
+	size_t line_count;
+	struct mw_heap_figures *allocators;
+	size_t allocator_count;
+	struct mw_amount leaks[MW_REACH_COUNT]; /* by verdict */
+	struct mw_heap_group *groups;           /* lost ones first, then the largest first */
+	size_t group_count;
+	struct mw_heap_gap *gaps;
+	size_t gap_count;
+	char **advice; /* sentences: what the figures say, and what to do about it */
+	size_t advice_count;
+};
+
+void mw_heap_report_destroy(struct mw_heap_report *report);
+
+#endif

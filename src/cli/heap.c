@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+/* heap.c: memwatch heap (heap.h). */
+#include "cli/heap.h"
+
+#include "heap/look.h"
+#include "session/outputs.h"
+#include "session/process_setup.h"
+#include "session/terminal.h"
+
+#define LEAST_NAMED 50u /* groups whose holders are looked for */
+
+static void show(void *context, const char *phase, double share)
+{
+	if (share < 0)
+		mw_progress_phase(context, phase);
+	else
+		mw_progress_share(context, phase, (uint64_t)(share * 1000), 1000);
+}
+
+static struct mw_error *examine_and_write(const struct mw_cli_options *options, struct mw_look *look,
+					  struct mw_outputs *outputs)
+{
+	size_t named = options->session.top > LEAST_NAMED ? options->session.top : LEAST_NAMED;
+	struct mw_heap_report *report = NULL;
+	struct mw_error *err;
+
+	MW_TRY(mw_look_examine(look));
+	MW_TRY(mw_look_report(look, options->heap.by, named, &report));
+	err = mw_outputs_write_heap(outputs, report);
+	mw_heap_report_destroy(report);
+	return err;
+}
+
+static struct mw_error *look_and_write(const struct mw_cli_options *options, struct mw_outputs *outputs,
+				       struct mw_progress *progress)
+{
+	const struct mw_session_options *session = &options->session;
+	const struct mw_look_options how = {
+		.tag_bits = options->heap.tag_bits,
+		.no_fork = options->heap.no_fork,
+		.holders = options->heap.holders,
+		.progress = show,
+		.context = progress,
+		.interrupted = mw_process_setup_interrupted(),
+	};
+	struct mw_look *look = NULL;
+	struct mw_error *err;
+
+	outputs->progress = progress;
+	MW_TRY(mw_outputs_open(outputs, session));
+	MW_TRY(mw_look_take(session->pids.items[0], &how, &look));
+	err = examine_and_write(options, look, outputs);
+	return mw_error_first(err, mw_look_release(look));
+}
+
+struct mw_error *mw_cli_heap(const struct mw_cli_options *options)
+{
+	struct mw_outputs outputs = {.options = {.top = options->session.top, .all = options->session.all}};
+	struct mw_progress progress;
+	struct mw_error *err;
+
+	mw_progress_init(&progress, !options->session.quiet);
+	err = look_and_write(options, &outputs, &progress);
+	mw_progress_deinit(&progress);
+	mw_outputs_close(&outputs);
+	return err;
+}

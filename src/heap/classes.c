@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+/* classes.c: names of classes and variables (classes.h). */
+#include "heap/classes.h"
+
+#include "base/map.h"
+#include "base/vector.h"
+#include "symbol/demangle.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 4096u /* of a mangled name */
+#define RUNTIME        "N10__cxxabiv1"
+
+/* A symbol of data. */
+struct variable {
+	uint64_t vaddr, size;
+	char *mangled;
+	char *name; /* demangled when it is first asked for */
+};
+
+/* Those of a module, by address. */
+struct variables {
+	bool read;
+	struct variable *items;
+	size_t count, capacity;
+	bool no_memory;
+};
+
+struct mw_classes {
+	const struct mw_image *image;
+	const struct mw_modules *modules;
+	struct mw_map names;         /* words to names; `none` where a word is no vtable's */
+	struct variables *variables; /* by module */
+	size_t variables_count;
+	char **texts; /* all names of classes */
+	size_t text_count, text_capacity;
+};
+
+static char none[] = "";
+
+struct mw_error *mw_classes_create(const struct mw_image *image, const struct mw_modules *modules,
+				   struct mw_classes **out)
+{
+	struct mw_classes *classes = calloc(1, sizeof(*classes));
+
+	if (!classes)
+		return mw_error_nomem();
+	classes->image = image;
+	classes->modules = modules;
+	*out = classes;
+	return NULL;
+}
+
+void mw_classes_destroy(struct mw_classes *classes)
+{
+	if (!classes)
+		return;
+	MW_EACH(table, classes->variables, classes->variables_count) {
+		MW_EACH(variable, table->items, table->count) {
+			free(variable->mangled);
+			free(variable->name);
+		}
+		free(table->items);
+	}
+	free(classes->variables);
+	MW_EACH(text, classes->texts, classes->text_count)
+		free(*text);
+	free(classes->texts);
+	mw_map_deinit(&classes->names);
+	free(classes);
+}
+
+/* --- variables ------------------------------------------------------------------------------------------------------ */
+
+static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct variables *table = context;
+	struct variable *variable;
+
+	if (!symbol->object || !symbol->size)
+		return true;
+	table->no_memory = !MW_VECTOR_ROOM(table->items, table->count, table->capacity);
+	if (table->no_memory)
+		return false;
+	variable = &table->items[table->count++];
+	*variable = (struct variable){.vaddr = symbol->vaddr, .size = symbol->size};
+	variable->mangled = strdup(symbol->name);
+	table->no_memory = !variable->mangled;
+	return !table->no_memory;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct variable *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+/* The variables of a module, read when they are first asked for. */
+static struct mw_error *variables_of(struct mw_classes *classes, const struct mw_module *module, struct variables **out)
+{
+	struct variables *table = MW_VECTOR_AT(classes->variables, classes->variables_count, module->number);
+
+	if (!table)
+		return mw_error_nomem();
+	*out = table;
+	if (table->read || !module->elf)
+		return NULL;
+	table->read = true;
+	MW_TRY(mw_elf_each_symbol(module->elf, see_symbol, table));
+	if (table->no_memory)
+		return mw_error_nomem();
+	if (table->items)
+		qsort(table->items, table->count, sizeof(*table->items), by_address);
+	return NULL;
+}
+
+/* The module whose data an address lies in: zeroed data (.bss) goes on behind the file's, in memory of no file. */
+static const struct mw_module *module_of(const struct mw_classes *classes, mw_addr addr)
+{
+	const struct mw_module *module = mw_modules_find(classes->modules, addr);
+	const struct mw_image_mapping *mapping = module ? NULL : mw_image_mapping_of(classes->image, addr);
+
+	return mapping && mapping->start && !mapping->inode ? mw_modules_find(classes->modules, mapping->start - 1)
+							    : module;
+}
+
+static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, struct variable **out, uint64_t *offset)
+{
+	const struct mw_module *module = module_of(classes, addr);
+	struct variables *table = NULL;
+	size_t count;
+
+	*out = NULL;
+	if (!module || !module->elf)
+		return NULL;
+	MW_TRY(variables_of(classes, module, &table));
+	if (!table || !table->items)
+		return NULL;
+	addr -= module->bias;
+	count = mw_vector_up_to(table->items, table->count, sizeof(*table->items), offsetof(struct variable, vaddr),
+				addr);
+	/* Several may begin at one address, and the last of them may be the shortest. */
+	for (size_t i = count; i-- && table->items[i].vaddr == table->items[count - 1].vaddr;) {
+		if (addr - table->items[i].vaddr >= table->items[i].size)
+			continue;
+		*out = &table->items[i];
+		*offset = addr - table->items[i].vaddr;
+	}
+	return NULL;
+}
+
+const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr)
+{
+	const struct mw_module *module = module_of(classes, addr);
+
+	return module ? module->path : NULL;
+}
+
+struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, const char **name, uint64_t *offset)
+{
+	struct variable *variable;
+
+	*name = NULL;
+	MW_TRY(find_variable(classes, addr, &variable, offset));
+	if (!variable)
+		return NULL;
+	if (!variable->name)
+		variable->name = mw_demangle(variable->mangled);
+	if (!variable->name)
+		return mw_error_nomem();
+	*name = variable->name;
+	return NULL;
+}
+
+/* --- classes -------------------------------------------------------------------------------------------------------- */
+
+static bool read_word(const struct mw_classes *classes, mw_addr addr, uint64_t *out)
+{
+	return addr % sizeof(*out) == 0 && mw_modules_find(classes->modules, addr) &&
+	       mw_image_read(classes->image, addr, out, sizeof(*out));
+}
+
+/* The mangled name that a type_info at `info` has, or NULL; to be freed. */
+static char *name_of_type(const struct mw_classes *classes, mw_addr info)
+{
+	char text[NAME_MAX_BYTES];
+	const char *name = text;
+	mw_addr at;
+	size_t got;
+
+	if (!read_word(classes, info + sizeof(uint64_t), &at) || !mw_modules_find(classes->modules, at))
+		return NULL;
+	got = mw_image_read_some(classes->image, at, text, sizeof(text));
+	if (!got || !memchr(text, '\0', got))
+		return NULL;
+	name += *name == '*'; /* a name that is compared by its address */
+	if (!*name)
+		return NULL;
+	for (const char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '_' && *c != '.' && *c != '$')
+			return NULL;
+	return strdup(name);
+}
+
+/* Is there a type_info at `info`: an object of a class of the C++ runtime's? */
+static bool is_type(const struct mw_classes *classes, mw_addr info)
+{
+	uint64_t table, of_table;
+	bool is = false;
+	char *name;
+
+	if (!read_word(classes, info, &table) || !read_word(classes, table - sizeof(uint64_t), &of_table))
+		return false;
+	name = name_of_type(classes, of_table);
+	if (name)
+		is = strncmp(name, RUNTIME, strlen(RUNTIME)) == 0;
+	free(name);
+	return is;
+}
+
+/* "typeinfo name for shop::Session" */
+static char *demangle_type(const char *mangled)
+{
+	static const char prefix[] = "typeinfo name for ";
+	char symbol[NAME_MAX_BYTES + 8];
+	char *text;
+
+	snprintf(symbol, sizeof(symbol), "_ZTS%s", mangled);
+	text = mw_demangle(symbol);
+	if (text && strncmp(text, prefix, strlen(prefix)) == 0)
+		memmove(text, text + strlen(prefix), strlen(text + strlen(prefix)) + 1);
+	return text;
+}
+
+/* The first argument of a template, which begins at `text`: how long it is. */
+static size_t argument_length(const char *text)
+{
+	unsigned depth = 0;
+	size_t i;
+
+	for (i = 0; text[i]; i++) {
+		if (text[i] == '<' || text[i] == '(')
+			depth++;
+		else if (depth && (text[i] == '>' || text[i] == ')'))
+			depth--;
+		else if (!depth && (text[i] == ',' || text[i] == '>'))
+			break;
+	}
+	return i;
+}
+
+/* What shared_ptr puts beside or around an object is named by what it holds. */
+static char *shorten(char *name)
+{
+	static const struct {
+		const char *prefix;
+		bool beside; /* the object is elsewhere */
+	} control_blocks[] = {
+		{"std::_Sp_counted_ptr_inplace<", false},  {"std::_Sp_counted_ptr<", true},
+		{"std::_Sp_counted_deleter<", true},       {"std::__1::__shared_ptr_emplace<", false},
+		{"std::__1::__shared_ptr_pointer<", true},
+	};
+
+	for (size_t i = 0; i < sizeof(control_blocks) / sizeof(*control_blocks); i++) {
+		const char *argument = name + strlen(control_blocks[i].prefix);
+		size_t length;
+		char *text;
+
+		if (strncmp(name, control_blocks[i].prefix, strlen(control_blocks[i].prefix)) != 0)
+			continue;
+		length = argument_length(argument);
+		while (length && (argument[length - 1] == '*' || argument[length - 1] == ' '))
+			length--;
+		if (asprintf(&text, "%s%.*s%s", control_blocks[i].beside ? "control block of shared_ptr<" : "",
+			     (int)length, argument, control_blocks[i].beside ? ">" : " (make_shared)") < 0)
+			text = NULL;
+		free(name);
+		return text;
+	}
+	return name;
+}
+
+/* By the symbol of the vtable whose functions begin at `word`; NULL: it has none. */
+static struct mw_error *by_symbol(struct mw_classes *classes, mw_addr word, char **out)
+{
+	static const char prefix[] = "vtable for ";
+	struct variable *variable;
+	uint64_t offset;
+	char *text;
+
+	*out = NULL;
+	MW_TRY(find_variable(classes, word - 2 * sizeof(uint64_t), &variable, &offset));
+	if (!variable || offset || strncmp(variable->mangled, "_ZTV", 4) != 0)
+		return NULL;
+	text = mw_demangle(variable->mangled);
+	if (!text)
+		return mw_error_nomem();
+	if (strncmp(text, prefix, strlen(prefix)) == 0)
+		memmove(text, text + strlen(prefix), strlen(text + strlen(prefix)) + 1);
+	*out = text;
+	return NULL;
+}
+
+/* *out is NULL where the word is not the address of a vtable's functions. */
+static struct mw_error *find_class(struct mw_classes *classes, mw_addr word, char **out)
+{
+	uint64_t top, info;
+	char *mangled, *name;
+
+	*out = NULL;
+	if (word < 2 * sizeof(uint64_t) || !read_word(classes, word - 2 * sizeof(uint64_t), &top) || top ||
+	    !read_word(classes, word - sizeof(uint64_t), &info))
+		return NULL;
+	if (!info) {
+		MW_TRY(by_symbol(classes, word, &name));
+	} else {
+		mangled = is_type(classes, info) ? name_of_type(classes, info) : NULL;
+		if (!mangled)
+			return NULL;
+		name = demangle_type(mangled);
+		free(mangled);
+		if (!name)
+			return mw_error_nomem();
+	}
+	if (!name)
+		return NULL;
+	*out = shorten(name);
+	return *out ? NULL : mw_error_nomem();
+}
+
+/* Keep a name; one that is there already is taken instead. */
+static struct mw_error *keep(struct mw_classes *classes, char *name, char **out)
+{
+	MW_EACH(text, classes->texts, classes->text_count) {
+		if (strcmp(*text, name) != 0)
+			continue;
+		free(name);
+		*out = *text;
+		return NULL;
+	}
+	if (!MW_VECTOR_ROOM(classes->texts, classes->text_count, classes->text_capacity)) {
+		free(name);
+		return mw_error_nomem();
+	}
+	classes->texts[classes->text_count++] = name;
+	*out = name;
+	return NULL;
+}
+
+struct mw_error *mw_classes_of(struct mw_classes *classes, uint64_t word, const char **out)
+{
+	char *name;
+
+	*out = NULL;
+	if (word % sizeof(uint64_t) || !mw_modules_find(classes->modules, word))
+		return NULL;
+	name = mw_map_get(&classes->names, word);
+	if (!name) {
+		MW_TRY(find_class(classes, word, &name));
+		if (name)
+			MW_TRY(keep(classes, name, &name));
+		else
+			name = none;
+		MW_TRY(mw_map_set(&classes->names, word, name));
+	}
+	*out = name == none ? NULL : name;
+	return NULL;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/* look.c: from a process to a report of its heap (look.h). */
+#include "heap/look.h"
+
+#include "base/clock.h"
+#include "base/vector.h"
+#include "heap/advice.h"
+#include "heap/holder.h"
+#include "heap/snapshot.h"
+#include "heap/walker.h"
+#include "proc/file.h"
+#include "proc/maps.h"
+#include "proc/program.h"
+#include "proc/status.h"
+#include "tracee/preflight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mw_look {
+	struct mw_look_options options;
+	pid_t pid;
+	int64_t started_realtime_ns;
+	uint64_t begin_ns;
+	struct mw_heap_snapshot *snapshot;
+	struct mw_maps maps;
+	struct mw_modules *modules;
+	struct mw_blocks *blocks;
+	struct mw_classes *classes;
+	struct mw_reached *reached;
+};
+
+static void announce(const struct mw_look *look, const char *phase, double share)
+{
+	if (look->options.progress)
+		look->options.progress(look->options.context, phase, share);
+}
+
+static void on_scan(void *context, double share)
+{
+	announce(context, "following pointers", share);
+}
+
+static struct mw_error *copy_holes(struct mw_look *look)
+{
+	struct mw_reach_hole *holes = reallocarray(NULL, look->options.hole_count + 1, sizeof(*holes));
+
+	if (!holes)
+		return mw_error_nomem();
+	for (size_t i = 0; i < look->options.hole_count; i++)
+		holes[i] = look->options.holes[i];
+	look->options.holes = holes;
+	return NULL;
+}
+
+static struct mw_error *take(struct mw_look *look)
+{
+	const struct mw_heap_snapshot_options options = {.no_fork = look->options.no_fork};
+
+	MW_TRY(copy_holes(look));
+	MW_TRY(mw_preflight(look->pid));
+	announce(look, "taking a snapshot", -1);
+	MW_TRY(mw_heap_snapshot_take(look->pid, &options, &look->snapshot));
+	return mw_maps_read(mw_live_thread(look->pid), &look->maps);
+}
+
+struct mw_error *mw_look_take(pid_t pid, const struct mw_look_options *options, struct mw_look **out)
+{
+	struct mw_look *look = calloc(1, sizeof(*look));
+	struct mw_error *err;
+
+	if (!look)
+		return mw_error_nomem();
+	*look = (struct mw_look){.options = *options,
+				 .pid = pid,
+				 .started_realtime_ns = mw_clock_realtime_ns(),
+				 .begin_ns = mw_clock_ns()};
+	err = take(look);
+	if (err)
+		return mw_error_first(err, mw_look_release(look));
+	*out = look;
+	return NULL;
+}
+
+void mw_look_show(struct mw_look *look, void (*progress)(void *context, const char *phase, double share), void *context)
+{
+	look->options.progress = progress;
+	look->options.context = context;
+}
+
+struct mw_error *mw_look_examine(struct mw_look *look)
+{
+	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);
+	const struct mw_reach_options reach = {
+		.tag_bits = look->options.tag_bits,
+		.holders = look->options.holders,
+		.holes = look->options.holes,
+		.hole_count = look->options.hole_count,
+		.progress = on_scan,
+		.context = look,
+		.interrupted = look->options.interrupted,
+	};
+
+	announce(look, "reading the heap", -1);
+	MW_TRY(mw_modules_create(&look->modules));
+	MW_TRY(mw_modules_refresh(look->modules, look->pid, &look->maps, NULL, NULL));
+	MW_TRY(mw_blocks_create(&look->blocks));
+	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
+	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
+	return mw_reach(image, look->blocks, &reach, &look->reached);
+}
+
+/* The block that begins there. */
+static bool find(const struct mw_look *look, mw_addr addr, struct mw_block *out)
+{
+	return look->reached && mw_blocks_find(look->blocks, addr, out) && out->start == addr;
+}
+
+bool mw_look_reach(const struct mw_look *look, mw_addr addr, enum mw_reach *out)
+{
+	struct mw_block block;
+
+	if (!find(look, addr, &block))
+		return false;
+	*out = mw_reached_of(look->reached, block.number);
+	return true;
+}
+
+struct mw_error *mw_look_holder(struct mw_look *look, mw_addr addr, char ***holder, size_t *count)
+{
+	struct mw_block block;
+
+	*holder = NULL;
+	*count = 0;
+	return find(look, addr, &block) ? mw_holder_path(mw_heap_snapshot_image(look->snapshot), look->blocks,
+							 look->classes, look->reached, block, holder, count)
+					: NULL;
+}
+
+/* Bytes, as the kernel counts them. */
+static uint64_t page_tables_of(pid_t pid)
+{
+	static const char name[] = "\nVmPTE:";
+	char text[8192];
+	const char *line = NULL;
+
+	if (mw_error_none(mw_proc_file_read_small(text, sizeof(text), NULL, "/proc/%d/status", (int)pid)))
+		line = strstr(text, name);
+	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : MW_SIZE_UNKNOWN;
+}
+
+/* The path by which the program was executed, where it has several. */
+static char *executed_as(pid_t pid)
+{
+	char *exe = NULL, *executed;
+
+	if (!mw_error_none(mw_exe_read(pid, &exe)))
+		return NULL;
+	executed = mw_exe_executed(pid, exe);
+	if (!executed)
+		return exe;
+	free(exe);
+	return executed;
+}
+
+static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
+{
+	const struct mw_survey_input input = {
+		.image = mw_heap_snapshot_image(look->snapshot),
+		.blocks = look->blocks,
+		.modules = look->modules,
+		.classes = look->classes,
+		.reached = look->reached,
+		.by = by ? by : MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
+	};
+	const char *why = mw_heap_snapshot_why(look->snapshot);
+
+	announce(look, "adding up", -1);
+	MW_TRY(mw_survey(&input, report));
+	for (size_t i = 0; i < report->group_count && i < named; i++) {
+		struct mw_heap_group *group = &report->groups[i];
+
+		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
+	}
+	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
+	report->pid = look->pid;
+	mw_comm_read(look->pid, look->pid, report->comm);
+	report->exe = executed_as(look->pid);
+	report->started_realtime_ns = look->started_realtime_ns;
+	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
+	report->why = why ? strdup(why) : NULL;
+	report->scanned = mw_reached_scanned(look->reached);
+	report->pause_ns = mw_heap_snapshot_pause_ns(look->snapshot);
+	report->page_tables = page_tables_of(look->pid);
+	report->seconds = (double)(mw_clock_ns() - look->begin_ns) / 1e9;
+	return mw_advise(report);
+}
+
+struct mw_error *mw_look_report(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report **out)
+{
+	struct mw_heap_report *report = calloc(1, sizeof(*report));
+	struct mw_error *err;
+
+	if (!report)
+		return mw_error_nomem();
+	err = fill(look, by, named, report);
+	if (err) {
+		mw_heap_report_destroy(report);
+		return err;
+	}
+	*out = report;
+	return NULL;
+}
+
+struct mw_error *mw_look_release(struct mw_look *look)
+{
+	struct mw_error *err;
+
+	if (!look)
+		return NULL;
+	mw_reached_destroy(look->reached);
+	mw_classes_destroy(look->classes);
+	mw_blocks_destroy(look->blocks);
+	mw_modules_destroy(look->modules);
+	mw_maps_deinit(&look->maps);
+	err = mw_heap_snapshot_release(look->snapshot);
+	free((struct mw_reach_hole *)(uintptr_t)look->options.holes);
+	free(look);
+	return err;
+}

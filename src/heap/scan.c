@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: MIT
+#include "heap/scan.h"
+
+#include "base/thread.h"
+#include "base/vector.h"
+#include "heap/pointer.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE   UINT64_C(4096)
+#define WINDOW (UINT64_C(256) << 10) /* read at once; it stays in the second-level cache while it is scanned */
+#define LARGE  (UINT64_C(1) << 20)   /* blocks of this size are cut into windows */
+#define GAP    (UINT64_C(8) << 10)   /* between blocks, read with them: another read would cost as much time */
+#define GROUP  512U                  /* blocks that a thread takes at once */
+#define FOUND  256U
+#define SHARED GROUP /* a frontier of fewer is scanned by one thread: to start others would take longer */
+#define PAGES  64U
+#define BATCH  64U /* pointers whose blocks are fetched at the same time */
+
+struct word {
+	mw_addr word, at;
+	uint32_t source;
+};
+
+/* A page that was read for the words in it. */
+struct page {
+	mw_addr addr; /* 0: none */
+	size_t bytes;
+	uint64_t words[PAGE / sizeof(uint64_t)];
+};
+
+struct mw_scan_worker {
+	struct mw_scan *scan;
+	unsigned number;
+	pthread_t thread;
+	mw_addr start, end; /* what is in the window */
+	uint64_t window[WINDOW / sizeof(uint64_t)];
+	uint64_t scanned; /* not yet told */
+	struct word batch[BATCH];
+	size_t batch_count;
+	uint32_t found[FOUND];
+	size_t found_count;
+	struct page pages[PAGES];
+};
+
+struct mw_scan {
+	const struct mw_image *image;
+	const struct mw_blocks *blocks;
+	const struct mw_reach_options *options;
+	uint64_t mask;          /* of a word's bits that are an address */
+	mw_addr lowest, extent; /* all spans lie in [lowest, lowest + extent) */
+	mw_scan_visit *visit;
+	void *context;
+	const _Atomic uint64_t *bits;
+	const struct mw_span *spans;
+	bool once;
+	/* A bit for 16 bytes of all spans, 1/128 of them: whether a word with that address was met. NULL: not kept. */
+	_Atomic uint64_t *met;
+	uint64_t *met_first, met_words; /* by span; the number of its first bit */
+	_Atomic uint64_t scanned, unread;
+	uint64_t expected;
+	double told; /* to options->progress */
+
+	pthread_mutex_t lock; /* of what follows */
+	const struct mw_scan_range *ranges;
+	size_t range, range_count;
+	mw_addr cursor; /* in that range; 0: not begun */
+	struct mw_frontier *frontier, *next;
+	struct mw_scan_range *large;
+	size_t large_count, large_capacity;
+
+	_Atomic size_t taken; /* of the frontier */
+	unsigned worker_count;
+	struct mw_scan_worker **workers;
+};
+
+/* --- frontiers ------------------------------------------------------------------------------------------------------ */
+
+struct mw_error *mw_frontier_init(struct mw_frontier *frontier, uint32_t blocks)
+{
+	struct mw_frontier made = {.capacity = blocks / 32 + 1024, .words = mw_bits_words(blocks)};
+
+	made.list = calloc(made.capacity, sizeof(*made.list));
+	made.bits = calloc(made.words, sizeof(*made.bits));
+	if (!made.list || !made.bits) {
+		mw_frontier_deinit(&made);
+		return mw_error_nomem();
+	}
+	*frontier = made;
+	return NULL;
+}
+
+void mw_frontier_deinit(struct mw_frontier *frontier)
+{
+	free(frontier->list);
+	free((void *)frontier->bits);
+	*frontier = (struct mw_frontier){0};
+}
+
+void mw_frontier_add(struct mw_frontier *frontier, uint32_t number)
+{
+	if (!frontier->wide && frontier->count < frontier->capacity) {
+		frontier->list[frontier->count++] = number;
+		return;
+	}
+	if (!frontier->wide) {
+		frontier->wide = true;
+		for (size_t i = 0; i < frontier->count; i++)
+			mw_bits_set(frontier->bits, frontier->list[i]);
+	}
+	mw_bits_set(frontier->bits, number);
+}
+
+static void empty(struct mw_frontier *frontier)
+{
+	if (frontier->wide)
+		memset((void *)frontier->bits, 0, frontier->words * sizeof(*frontier->bits));
+	frontier->wide = false;
+	frontier->count = 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void hand_in(struct mw_scan_worker *worker)
+{
+	struct mw_scan *scan = worker->scan;
+
+	if (worker->found_count == 0)
+		return;
+	pthread_mutex_lock(&scan->lock);
+	for (size_t i = 0; i < worker->found_count; i++)
+		mw_frontier_add(scan->next, worker->found[i]);
+	pthread_mutex_unlock(&scan->lock);
+	worker->found_count = 0;
+}
+
+void mw_scan_found(struct mw_scan_worker *worker, uint32_t number)
+{
+	if (worker->found_count == FOUND)
+		hand_in(worker);
+	worker->found[worker->found_count++] = number;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+/* What could not be read of a file is beyond its end: the process can't read it either. */
+static void count_unread(struct mw_scan *scan, mw_addr addr, size_t bytes)
+{
+	const struct mw_image_mapping *mapping = mw_image_mapping_of(scan->image, addr);
+
+	if (mapping && mapping->inode == 0)
+		atomic_fetch_add_explicit(&scan->unread, bytes, memory_order_relaxed);
+}
+
+/* Page by page where it fails; what can't be read is zero. */
+static void read_all(struct mw_scan *scan, mw_addr addr, void *buffer, size_t size)
+{
+	char *out = buffer;
+
+	while (size) {
+		size_t got = mw_image_read_some(scan->image, addr, out, size);
+		size_t lacking = PAGE - (addr + got) % PAGE;
+
+		addr += got;
+		out += got;
+		size -= got;
+		if (lacking > size)
+			lacking = size;
+		if (lacking == 0)
+			break;
+		memset(out, 0, lacking);
+		count_unread(scan, addr, lacking);
+		addr += lacking;
+		out += lacking;
+		size -= lacking;
+	}
+}
+
+/* Nothing is found any more then: it comes to its end. */
+static bool is_interrupted(const struct mw_scan *scan)
+{
+	return scan->options->interrupted && *scan->options->interrupted;
+}
+
+/* Fill the window; what is not in memory is zero. */
+static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
+{
+	char *out = (char *)worker->window;
+	mw_addr at = start, from, to;
+
+	worker->start = start;
+	worker->end = end;
+	if (is_interrupted(worker->scan)) {
+		memset(out, 0, end - start);
+		return;
+	}
+	while (at < end) {
+		if (!mw_image_next_present(worker->scan->image, at, end, &from, &to))
+			from = to = end;
+		memset(out + (at - start), 0, from - at);
+		read_all(worker->scan, from, out + (from - start), to - from);
+		at = to;
+	}
+}
+
+/* The page that begins at an address. What could not be read of it has no bytes, and is zero. */
+static const struct page *page_at(struct mw_scan_worker *worker, mw_addr start)
+{
+	const struct mw_image *image = worker->scan->image;
+	struct page *page = &worker->pages[start / PAGE % PAGES];
+	mw_addr from, to;
+
+	if (page->addr == start && start != 0)
+		return page;
+	page->addr = start;
+	page->bytes = 0;
+	if (mw_image_next_present(image, start, start + PAGE, &from, &to) && from == start)
+		page->bytes = mw_image_read_some(image, start, page->words, PAGE);
+	return page;
+}
+
+bool mw_scan_peek(struct mw_scan_worker *worker, mw_addr addr, uint64_t *out)
+{
+	const struct page *page = page_at(worker, addr - addr % PAGE);
+
+	if (addr % PAGE + sizeof(*out) > page->bytes)
+		return false;
+	*out = page->words[addr % PAGE / sizeof(*out)];
+	return true;
+}
+
+/* --- scanning ------------------------------------------------------------------------------------------------------- */
+
+/* Each step waits for memory: one for all of the batch. */
+static void visit_batch(struct mw_scan_worker *worker)
+{
+	struct mw_scan *scan = worker->scan;
+	struct mw_pointer pointers[BATCH];
+	size_t count = 0;
+
+	for (size_t i = 0; i < worker->batch_count; i++) {
+		const struct word *word = &worker->batch[i];
+		struct mw_pointer *pointer = &pointers[count];
+
+		if (!mw_pointer_find(scan->blocks, word->word, pointer))
+			continue;
+		pointer->at = word->at;
+		pointer->source = word->source;
+		if (scan->bits)
+			__builtin_prefetch((const void *)&scan->bits[pointer->block.number / 64]);
+		count++;
+	}
+	worker->batch_count = 0;
+	for (size_t i = 0; i < count; i++)
+		scan->visit(scan->context, worker, &pointers[i]);
+}
+
+static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+{
+	mw_blocks_prefetch(worker->scan->blocks, word);
+	worker->batch[worker->batch_count++] = (struct word){word, at, source};
+	if (worker->batch_count == BATCH)
+		visit_batch(worker);
+}
+
+/* Has the word been met in this pass? Where two threads meet words at the same time, they may both be told that it has
+ * not. */
+static inline bool was_met(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
+{
+	uint64_t number, bit, bits;
+
+	if (!scan->once || word % 16 != 0)
+		return false;
+	number = scan->met_first[span - scan->spans] + (word - span->start) / 16;
+	bit = UINT64_C(1) << (number % 64);
+	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
+	if (bits & bit)
+		return true;
+	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
+	return false;
+}
+
+static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+{
+	const struct mw_scan *scan = worker->scan;
+	const struct mw_span *span;
+
+	word &= scan->mask;
+	if (word - scan->lowest >= scan->extent)
+		return;
+	span = mw_blocks_span_of(scan->blocks, word);
+	if (span && !was_met(scan, span, word))
+		put_in_batch(worker, word, at, source);
+}
+
+static void tell(struct mw_scan *scan, uint64_t scanned)
+{
+	double share = scan->expected ? (double)scanned / (double)scan->expected : 0;
+
+	if (!scan->options->progress || share < scan->told + 0.01 || scan->told >= 1)
+		return;
+	scan->told = share > 1 ? 1 : share;
+	scan->options->progress(scan->options->context, scan->told);
+}
+
+/* Most words are no pointers: four at a time need one branch. */
+static void look_at_all(struct mw_scan_worker *worker, const uint64_t *words, size_t count, mw_addr at, uint32_t source)
+{
+	uint64_t mask = worker->scan->mask, lowest = worker->scan->lowest, extent = worker->scan->extent;
+	size_t i = 0;
+
+#define IN(word) (((word)&mask) - lowest < extent)
+	for (; i + 4 <= count; i += 4)
+		if (IN(words[i]) | IN(words[i + 1]) | IN(words[i + 2]) | IN(words[i + 3]))
+			for (size_t k = i; k < i + 4; k++)
+				look_at(worker, words[k], at + k * sizeof(*words), source);
+	for (; i < count; i++)
+		look_at(worker, words[i], at + i * sizeof(*words), source);
+#undef IN
+}
+
+/* `words` begin at `start`, a multiple of 8. */
+static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_addr start, mw_addr from, mw_addr to,
+		       uint32_t source)
+{
+	mw_addr at = (from + 7) & ~UINT64_C(7);
+	uint64_t scanned;
+
+	if (at < to)
+		look_at_all(worker, words + (at - start) / sizeof(*words), (to - at) / sizeof(*words), at, source);
+	worker->scanned += to - from;
+	if (worker->scanned < WINDOW)
+		return;
+	scanned = atomic_fetch_add_explicit(&worker->scan->scanned, worker->scanned, memory_order_relaxed);
+	worker->scanned = 0;
+	if (worker->number == 0)
+		tell(worker->scan, scanned);
+}
+
+static void scan_window(struct mw_scan_worker *worker, mw_addr from, mw_addr to, uint32_t source)
+{
+	scan_words(worker, worker->window, worker->start, from, to, source);
+}
+
+/* Of a window that begins with the word that `from` is in. */
+static mw_addr window_end(mw_addr from, mw_addr to)
+{
+	mw_addr end = (from & ~UINT64_C(7)) + WINDOW;
+
+	return to < end ? to : end;
+}
+
+static bool next_window(struct mw_scan *scan, struct mw_scan_range *window)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&scan->lock);
+	while (!found && scan->range < scan->range_count) {
+		const struct mw_scan_range *range = &scan->ranges[scan->range];
+		mw_addr from, to;
+
+		if (scan->cursor < range->start)
+			scan->cursor = range->start;
+		if (scan->cursor < range->end &&
+		    mw_image_next_present(scan->image, scan->cursor, range->end, &from, &to)) {
+			*window = (struct mw_scan_range){from, window_end(from, to), range->source};
+			scan->cursor = window->end;
+			found = true;
+		} else {
+			scan->range++;
+			scan->cursor = 0;
+		}
+	}
+	pthread_mutex_unlock(&scan->lock);
+	return found;
+}
+
+static void scan_ranges(struct mw_scan_worker *worker)
+{
+	struct mw_scan_range window;
+
+	while (next_window(worker->scan, &window)) {
+		fill(worker, window.start & ~UINT64_C(7), window.end);
+		scan_window(worker, window.start, window.end, window.source);
+	}
+	visit_batch(worker);
+	hand_in(worker);
+}
+
+/* Without help: where there is no memory to share the work. */
+static void scan_large(struct mw_scan_worker *worker, const struct mw_block *block)
+{
+	struct mw_scan *scan = worker->scan;
+	mw_addr end = block->start + block->size, at = block->start, from, to;
+
+	for (; at < end && mw_image_next_present(scan->image, at, end, &from, &to); at = to) {
+		to = window_end(from, to);
+		fill(worker, from & ~UINT64_C(7), to);
+		scan_window(worker, from, to, block->number);
+	}
+}
+
+static void put_off(struct mw_scan_worker *worker, const struct mw_block *block)
+{
+	struct mw_scan *scan = worker->scan;
+	bool room;
+
+	pthread_mutex_lock(&scan->lock);
+	room = MW_VECTOR_ROOM(scan->large, scan->large_count, scan->large_capacity);
+	if (room)
+		scan->large[scan->large_count++] =
+			(struct mw_scan_range){block->start, block->start + block->size, block->number};
+	pthread_mutex_unlock(&scan->lock);
+	if (!room)
+		scan_large(worker, block);
+}
+
+static bool is_near(const struct mw_block *block, const struct mw_block *next)
+{
+	return next->start - block->start - block->size <= GAP;
+}
+
+/* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. */
+static bool scan_in_pages(struct mw_scan_worker *worker, const struct mw_block *block)
+{
+	mw_addr end = block->start + block->size, at, next;
+
+	for (at = block->start & ~(PAGE - 1); at < end; at += PAGE)
+		if (page_at(worker, at)->bytes < PAGE)
+			return false;
+	for (at = block->start; at < end; at = next) {
+		const struct page *page = page_at(worker, at & ~(PAGE - 1));
+
+		next = page->addr + PAGE < end ? page->addr + PAGE : end;
+		scan_words(worker, page->words, page->addr, at, next, block->number);
+	}
+	return true;
+}
+
+/* A window from the first block as far as there is one near to the last. */
+static void fill_for(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
+{
+	mw_addr start = blocks->start, end = start + blocks->size;
+
+	for (size_t i = 1; i < count && is_near(&blocks[i - 1], &blocks[i]); i++) {
+		if (blocks[i].start + blocks[i].size - start > WINDOW)
+			break;
+		end = blocks[i].start + blocks[i].size;
+	}
+	fill(worker, start & ~UINT64_C(7), end);
+}
+
+/* By address. */
+static void scan_blocks(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_block *block = &blocks[i];
+		mw_addr end = block->start + block->size;
+
+		if (block->start < worker->start || end > worker->end) {
+			if (block->size < PAGE && (i + 1 == count || !is_near(block, &blocks[i + 1])) &&
+			    scan_in_pages(worker, block))
+				continue;
+			fill_for(worker, block, count - i);
+		}
+		scan_window(worker, block->start, end, block->number);
+	}
+}
+
+/* The next numbers of the frontier. 0: there are no more. */
+static size_t take(struct mw_scan *scan, uint32_t numbers[GROUP])
+{
+	const struct mw_frontier *frontier = scan->frontier;
+	size_t count = 0, at, limit = frontier->wide ? frontier->words : frontier->count;
+
+	if (!frontier->wide) {
+		at = atomic_fetch_add(&scan->taken, GROUP);
+		for (; at < limit && count < GROUP; at++)
+			numbers[count++] = frontier->list[at];
+		return count;
+	}
+	while (count == 0 && (at = atomic_fetch_add(&scan->taken, GROUP / 64)) < limit) {
+		for (size_t word = at; word < limit && word < at + GROUP / 64; word++)
+			for (uint64_t bits = frontier->bits[word]; bits; bits &= bits - 1)
+				numbers[count++] = (uint32_t)(word * 64 + (unsigned)__builtin_ctzll(bits));
+	}
+	return count;
+}
+
+static void scan_frontier(struct mw_scan_worker *worker)
+{
+	struct mw_scan *scan = worker->scan;
+	struct mw_block blocks[GROUP];
+	uint32_t numbers[GROUP];
+	size_t count, small;
+
+	while ((count = take(scan, numbers)) > 0) {
+		small = 0;
+		for (size_t i = 0; i < count; i++) {
+			struct mw_block *block = &blocks[small];
+
+			if (!mw_blocks_get(scan->blocks, numbers[i], block))
+				continue;
+			if (block->size >= WINDOW - PAGE)
+				put_off(worker, block);
+			else
+				small++;
+		}
+		scan_blocks(worker, blocks, small);
+	}
+	visit_batch(worker);
+	hand_in(worker);
+}
+
+/* --- threads -------------------------------------------------------------------------------------------------------- */
+
+struct job {
+	struct mw_scan_worker *worker;
+	void (*work)(struct mw_scan_worker *worker);
+};
+
+static void *run_job(void *context)
+{
+	const struct job *job = context;
+
+	job->work(job->worker);
+	return NULL;
+}
+
+/* By all workers, or by as many as threads can be had for; the first is this thread. */
+static void run(struct mw_scan *scan, void (*work)(struct mw_scan_worker *worker), bool together)
+{
+	struct job jobs[CPU_SETSIZE];
+	unsigned started = 1, count = together ? scan->worker_count : 1;
+
+	for (; started < count; started++) {
+		jobs[started] = (struct job){scan->workers[started], work};
+		if (mw_thread_create(&scan->workers[started]->thread, NULL, run_job, &jobs[started]) != 0)
+			break;
+	}
+	work(scan->workers[0]);
+	while (--started > 0)
+		pthread_join(scan->workers[started]->thread, NULL);
+}
+
+void mw_scan_ranges(struct mw_scan *scan, const struct mw_scan_range *ranges, size_t count)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < count && bytes < LARGE; i++)
+		bytes += ranges[i].end - ranges[i].start;
+	scan->ranges = ranges;
+	scan->range_count = count;
+	scan->range = 0;
+	scan->cursor = 0;
+	run(scan, scan_ranges, bytes >= LARGE);
+}
+
+void mw_scan_frontier(struct mw_scan *scan, struct mw_frontier *frontier)
+{
+	scan->frontier = frontier;
+	scan->large_count = 0;
+	atomic_store(&scan->taken, 0);
+	if (!frontier->wide && frontier->count > 1)
+		qsort(frontier->list, frontier->count, sizeof(*frontier->list), by_number);
+	run(scan, scan_frontier, frontier->wide || frontier->count >= SHARED);
+	if (scan->large_count)
+		mw_scan_ranges(scan, scan->large, scan->large_count);
+	empty(frontier);
+}
+
+void mw_scan_block(struct mw_scan *scan, uint32_t number)
+{
+	struct mw_block block;
+
+	if (!mw_blocks_get(scan->blocks, number, &block))
+		return;
+	if (block.size >= WINDOW - PAGE)
+		scan_large(scan->workers[0], &block);
+	else
+		scan_blocks(scan->workers[0], &block, 1);
+	visit_batch(scan->workers[0]);
+}
+
+void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source)
+{
+	put_in_batch(scan->workers[0], word & scan->mask, at, source);
+	visit_batch(scan->workers[0]);
+	hand_in(scan->workers[0]);
+}
+
+/* --- the whole ------------------------------------------------------------------------------------------------------ */
+
+static unsigned cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* Without memory for it, all words are looked up. */
+static void keep_met(struct mw_scan *scan, size_t spans)
+{
+	uint64_t bits = 0;
+
+	scan->met_first = calloc(spans + 1, sizeof(*scan->met_first));
+	if (!scan->met_first)
+		return;
+	for (size_t i = 0; i < spans; i++) {
+		scan->met_first[i] = bits;
+		bits += (scan->spans[i].end - scan->spans[i].start) / 16 + 1;
+	}
+	scan->met_words = bits / 64 + 1;
+	scan->met = calloc(scan->met_words, sizeof(*scan->met));
+}
+
+struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_blocks *blocks,
+				const struct mw_reach_options *options, unsigned threads, struct mw_scan **out)
+{
+	struct mw_scan *scan = calloc(1, sizeof(*scan));
+	size_t spans;
+	const struct mw_span *span_of = mw_blocks_spans(blocks, &spans);
+
+	if (!scan)
+		return mw_error_nomem();
+	pthread_mutex_init(&scan->lock, NULL);
+	if (threads == 0)
+		threads = cpus();
+	if (threads > CPU_SETSIZE)
+		threads = CPU_SETSIZE;
+	scan->image = image;
+	scan->blocks = blocks;
+	scan->options = options;
+	scan->mask = ~options->tag_bits;
+	scan->spans = span_of;
+	keep_met(scan, spans);
+	if (spans) {
+		scan->lowest = span_of[0].start;
+		scan->extent = span_of[spans - 1].end - scan->lowest;
+	}
+	scan->workers = calloc(threads, sizeof(*scan->workers));
+	for (; scan->workers && scan->worker_count < threads; scan->worker_count++) {
+		struct mw_scan_worker *worker = calloc(1, sizeof(*worker));
+
+		if (!worker)
+			break;
+		worker->scan = scan;
+		worker->number = scan->worker_count;
+		scan->workers[scan->worker_count] = worker;
+	}
+	if (scan->worker_count == 0) {
+		mw_scan_destroy(scan);
+		return mw_error_nomem();
+	}
+	*out = scan;
+	return NULL;
+}
+
+void mw_scan_destroy(struct mw_scan *scan)
+{
+	if (!scan)
+		return;
+	for (unsigned i = 0; i < scan->worker_count; i++)
+		free(scan->workers[i]);
+	free((void *)scan->workers);
+	free(scan->large);
+	free((void *)scan->met);
+	free(scan->met_first);
+	pthread_mutex_destroy(&scan->lock);
+	free(scan);
+}
+
+void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits, bool once)
+{
+	scan->visit = visit;
+	scan->context = context;
+	scan->bits = bits;
+	scan->once = once && scan->met;
+	if (scan->once)
+		memset((void *)scan->met, 0, scan->met_words * sizeof(*scan->met));
+}
+
+void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next)
+{
+	scan->next = next;
+}
+
+void mw_scan_expect(struct mw_scan *scan, uint64_t bytes)
+{
+	scan->expected += bytes;
+}
+
+unsigned mw_scan_worker_number(const struct mw_scan_worker *worker)
+{
+	return worker->number;
+}
+
+unsigned mw_scan_workers(const struct mw_scan *scan)
+{
+	return scan->worker_count;
+}
+
+uint64_t mw_scan_bytes(const struct mw_scan *scan)
+{
+	uint64_t bytes = scan->scanned;
+
+	for (unsigned i = 0; i < scan->worker_count; i++)
+		bytes += scan->workers[i]->scanned;
+	return bytes;
+}
+
+uint64_t mw_scan_unread(const struct mw_scan *scan)
+{
+	return scan->unread;
+}

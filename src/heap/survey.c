@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: MIT
+/* survey.c: account, allocators and groups of blocks (survey.h). */
+#include "heap/survey.h"
+
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/vector.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW ((size_t)256 << 10)
+#define PAGE   4096u
+
+/* --- the account ---------------------------------------------------------------------------------------------------- */
+
+/* Lines are found by their name, which is static, and what stands beside it. */
+struct account {
+	struct mw_heap_line *lines;
+	size_t count, capacity;
+};
+
+static struct mw_error *charge(struct account *account, const char *name, const char *detail,
+			       struct mw_image_residence of)
+{
+	struct mw_heap_line *line = NULL;
+
+	if (!of.resident && !of.swapped)
+		return NULL;
+	for (size_t i = 0; i < account->count && !line; i++)
+		if (account->lines[i].name == name && strcmp(account->lines[i].detail, detail) == 0)
+			line = &account->lines[i];
+	if (!line) {
+		char *copy = strdup(detail);
+
+		if (!copy || !MW_VECTOR_ROOM(account->lines, account->count, account->capacity)) {
+			free(copy);
+			return mw_error_nomem();
+		}
+		line = &account->lines[account->count++];
+		*line = (struct mw_heap_line){.name = name, .detail = copy};
+	}
+	line->bytes += of.resident;
+	line->swapped += of.swapped;
+	return NULL;
+}
+
+static const char live_blocks[] = "live blocks", kept_free[] = "free, kept by the allocator",
+		  bookkeeping[] = "the allocator's bookkeeping", stacks[] = "stacks", code[] = "code",
+		  data[] = "data of files", shared[] = "shared", generated[] = "generated code",
+		  anonymous[] = "other anonymous memory", special[] = "the kernel's", zeroed[] = "zeroed data of files";
+
+/* What an arena's memory is for. */
+struct arena_sums {
+	struct mw_image_residence live, free, own;
+};
+
+static bool holds_sp(const struct mw_image *image, const struct mw_image_mapping *mapping)
+{
+	MW_EACH(thread, image->threads, image->thread_count)
+		if (thread->sp >= mapping->start && thread->sp < mapping->end)
+			return true;
+	return false;
+}
+
+/* What a mapping is for, where no allocator has it. */
+static const char *use_of(const struct mw_image *image, const struct mw_image_mapping *mapping, mw_addr behind_file)
+{
+	if (mapping->shared)
+		return shared;
+	if (mapping->inode)
+		return mapping->exec ? code : data;
+	if (strcmp(mapping->path, "[heap]") == 0)
+		return anonymous;
+	if (strncmp(mapping->path, "[stack", 6) == 0 || holds_sp(image, mapping))
+		return stacks;
+	if (mapping->path[0] == '[' && strncmp(mapping->path, "[anon", 5) != 0)
+		return special;
+	if (mapping->exec)
+		return generated;
+	return behind_file == mapping->start && mapping->write ? zeroed : anonymous;
+}
+
+/* --- groups --------------------------------------------------------------------------------------------------------- */
+
+struct key {
+	const char *class_name;
+	uint64_t size;
+	uint32_t arena;
+	enum mw_reach verdict;
+};
+
+struct survey {
+	const struct mw_survey_input *input;
+	struct mw_heap_report *report;
+	struct account account;
+	struct arena_sums *arenas;     /* by arena */
+	struct mw_amount *live, *free; /* by allocator */
+	struct mw_index index;
+	struct key *keys; /* by group */
+	struct mw_heap_group *groups;
+	size_t key_capacity, group_capacity;
+	/* What was read last. */
+	unsigned char *window;
+	mw_addr window_start;
+	size_t window_size;
+	/* The part of memory, of one state, that was found last. */
+	struct mw_image_residence part;
+	mw_addr part_start, part_end;
+	bool no_memory; /* for a text */
+};
+
+/* NULL stays NULL. */
+static char *copy_of(struct survey *survey, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	survey->no_memory = survey->no_memory || (text && !copy);
+	return copy;
+}
+
+/* The first word of a block; 0 where it can't be had. */
+static uint64_t first_word(struct survey *survey, mw_addr at)
+{
+	const struct mw_image *image = survey->input->image;
+	uint64_t word = 0;
+
+	if (at < survey->window_start || at + sizeof(word) > survey->window_start + survey->window_size) {
+		mw_addr start = at & ~(mw_addr)(PAGE - 1), from, to;
+
+		if (!mw_image_next_present(image, at, start + WINDOW, &from, &to) || from > at)
+			return 0;
+		survey->window_start = start;
+		survey->window_size = mw_image_read_some(image, start, survey->window, (size_t)(to - start));
+		if (at + sizeof(word) > start + survey->window_size)
+			return 0;
+	}
+	memcpy(&word, survey->window + (at - survey->window_start), sizeof(word));
+	return word;
+}
+
+static uint32_t hash_of(const struct key *key)
+{
+	uint64_t hash = mw_hash_add(0, (uintptr_t)key->class_name);
+
+	hash = mw_hash_add(hash, key->size);
+	return (uint32_t)mw_hash_mix(mw_hash_add(hash, key->arena * UINT64_C(16) + key->verdict));
+}
+
+static uint32_t hash_of_number(const void *context, uint32_t number)
+{
+	return hash_of(&((const struct key *)context)[number]);
+}
+
+/* NULL without memory. */
+static struct mw_heap_group *group_of(struct survey *survey, const struct key *key)
+{
+	uint32_t hash = hash_of(key), number;
+
+	MW_INDEX_EACH(&survey->index, hash, number) {
+		const struct key *other = &survey->keys[number];
+
+		if (other->class_name == key->class_name && other->size == key->size && other->arena == key->arena &&
+		    other->verdict == key->verdict) {
+			return &survey->groups[number];
+		}
+	}
+	if (!mw_index_reserve(&survey->index, hash_of_number, survey->keys) ||
+	    !MW_VECTOR_ROOM(survey->keys, survey->index.count, survey->key_capacity) ||
+	    !MW_VECTOR_ROOM(survey->groups, survey->index.count, survey->group_capacity))
+		return NULL;
+	number = mw_index_put(&survey->index, hash);
+	survey->keys[number] = *key;
+	survey->groups[number] = (struct mw_heap_group){.size = key->size, .verdict = key->verdict};
+	return &survey->groups[number];
+}
+
+static struct mw_error *add_block(struct survey *survey, const struct mw_span *span, const struct mw_segment *segment)
+{
+	const struct mw_survey_input *input = survey->input;
+	struct key key = {.size = MW_SIZE_UNKNOWN, .arena = UINT32_MAX, .verdict = MW_REACH_COUNT};
+	struct mw_heap_group *group;
+
+	if (input->by & MW_HEAP_BY_CLASS)
+		MW_TRY(mw_classes_of(input->classes, first_word(survey, segment->start), &key.class_name));
+	if (input->by & MW_HEAP_BY_SIZE)
+		key.size = segment->size;
+	if (input->by & MW_HEAP_BY_ARENA)
+		key.arena = span->arena;
+	if (input->reached) {
+		key.verdict = mw_reached_of(input->reached, segment->number);
+		mw_amount_add(&survey->report->leaks[key.verdict], (struct mw_amount){1, segment->size});
+	}
+	group = group_of(survey, &key);
+	if (!group)
+		return mw_error_nomem();
+	mw_amount_add(&group->blocks, (struct mw_amount){1, segment->size});
+	if (group->sample_count < MW_HEAP_SAMPLES)
+		group->samples[group->sample_count++] = segment->start;
+	return NULL;
+}
+
+/* --- once through ---------------------------------------------------------------------------------------------------- */
+
+/* As mw_image_residence(), of ranges by address: most lie in one part. */
+static void add_residence(struct survey *survey, mw_addr start, mw_addr end, struct mw_image_residence *sum)
+{
+	const struct mw_image *image = survey->input->image;
+	struct mw_image_residence of;
+
+	if (start >= survey->part_end || start < survey->part_start) {
+		survey->part_start = start;
+		if (!mw_image_next_present(image, start, UINT64_MAX, &survey->part_start, &survey->part_end))
+			survey->part_end = UINT64_MAX;
+		else if (survey->part_start > start) {
+			/* Nothing up to there. */
+			survey->part_end = survey->part_start;
+			survey->part_start = start;
+			survey->part = (struct mw_image_residence){0};
+		}
+		survey->part = mw_image_residence(image, survey->part_start, survey->part_end);
+	}
+	if (end <= survey->part_end && (!survey->part.swapped || !survey->part.resident)) {
+		sum->resident += survey->part.resident ? end - start : 0;
+		sum->swapped += survey->part.swapped ? end - start : 0;
+		return;
+	}
+	of = mw_image_residence(image, start, end);
+	sum->resident += of.resident;
+	sum->swapped += of.swapped;
+}
+
+static struct mw_error *survey_span(struct survey *survey, const struct mw_span *span)
+{
+	size_t count;
+	uint32_t allocator = mw_blocks_arenas(survey->input->blocks, &count)[span->arena].allocator;
+	struct arena_sums *sums = &survey->arenas[span->arena];
+	struct mw_segment segment;
+
+	for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
+		mw_addr end = segment.start + segment.size;
+
+		add_residence(survey, segment.start, end, segment.live ? &sums->live : &sums->free);
+		if (end < at)
+			add_residence(survey, end, at, &sums->own);
+		mw_amount_add(segment.live ? &survey->live[allocator] : &survey->free[allocator],
+			      (struct mw_amount){1, segment.size});
+		if (segment.live)
+			MW_TRY(add_block(survey, span, &segment));
+	}
+	return NULL;
+}
+
+static struct mw_error *charge_arenas(struct survey *survey)
+{
+	size_t count, allocator_count;
+	const struct mw_heap_arena *arenas = mw_blocks_arenas(survey->input->blocks, &count);
+	const struct mw_heap_allocator *allocators = mw_blocks_allocators(survey->input->blocks, &allocator_count);
+
+	for (size_t i = 0; i < count; i++) {
+		const char *allocator = allocators[arenas[i].allocator].name;
+		char detail[64];
+
+		/* Of many arenas a line each would be no account: threads' are one. */
+		snprintf(detail, sizeof(detail), "%s, %s", allocator,
+			 strncmp(arenas[i].name, "arena ", 6) == 0 ? "threads' arenas" : arenas[i].name);
+		if (strcmp(arenas[i].name, "") == 0)
+			snprintf(detail, sizeof(detail), "%s", allocator);
+		MW_TRY(charge(&survey->account, live_blocks, detail, survey->arenas[i].live));
+		MW_TRY(charge(&survey->account, kept_free, detail, survey->arenas[i].free));
+		MW_TRY(charge(&survey->account, bookkeeping, detail, survey->arenas[i].own));
+	}
+	return NULL;
+}
+
+/* The next range from `at` on that an allocator has, of spans and bookkeeping, which are by address. */
+struct owned {
+	const struct mw_span *spans;
+	const struct mw_bookkeeping *ranges;
+	size_t span_count, range_count, span, range;
+};
+
+static bool next_owned(struct owned *owned, mw_addr at, mw_addr *start, mw_addr *end)
+{
+	bool has_span, has_range;
+
+	while (owned->span < owned->span_count && owned->spans[owned->span].end <= at)
+		owned->span++;
+	while (owned->range < owned->range_count && owned->ranges[owned->range].end <= at)
+		owned->range++;
+	has_span = owned->span < owned->span_count;
+	has_range = owned->range < owned->range_count;
+	if (has_span && (!has_range || owned->spans[owned->span].start <= owned->ranges[owned->range].start)) {
+		*start = owned->spans[owned->span].start;
+		*end = owned->spans[owned->span].end;
+		return true;
+	}
+	if (has_range) {
+		*start = owned->ranges[owned->range].start;
+		*end = owned->ranges[owned->range].end;
+	}
+	return has_range;
+}
+
+/* What of the mappings no allocator has. */
+static struct mw_error *charge_mappings(struct survey *survey)
+{
+	const struct mw_image *image = survey->input->image;
+	struct owned owned = {0};
+	mw_addr behind_file = 0;
+
+	owned.spans = mw_blocks_spans(survey->input->blocks, &owned.span_count);
+	owned.ranges = mw_blocks_bookkeeping(survey->input->blocks, &owned.range_count);
+	MW_EACH(mapping, image->mappings, image->mapping_count) {
+		struct mw_image_residence rest = {0};
+		const char *use = use_of(image, mapping, behind_file);
+		mw_addr at = mapping->start;
+
+		while (at < mapping->end) {
+			mw_addr start, end;
+
+			if (!next_owned(&owned, at, &start, &end) || start >= mapping->end)
+				start = end = mapping->end;
+			if (start > at)
+				add_residence(survey, at, start, &rest);
+			at = end > at ? end : start;
+		}
+		if (mapping->inode)
+			behind_file = mapping->end;
+		MW_TRY(charge(&survey->account, use, use == anonymous || use == shared ? mapping->path : "", rest));
+	}
+	return NULL;
+}
+
+/* Bookkeeping that lies in a span or in an earlier range would count twice: what is left of each. */
+static void add_bookkeeping(struct survey *survey)
+{
+	const struct mw_blocks *blocks = survey->input->blocks;
+	size_t count, span_count, span = 0;
+	const struct mw_bookkeeping *ranges = mw_blocks_bookkeeping(blocks, &count);
+	const struct mw_span *spans = mw_blocks_spans(blocks, &span_count);
+	mw_addr done = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		mw_addr at = ranges[i].start > done ? ranges[i].start : done;
+
+		while (span < span_count && spans[span].end <= at)
+			span++;
+		for (size_t j = span; at < ranges[i].end; j++) {
+			mw_addr end = ranges[i].end;
+
+			if (j < span_count && spans[j].start < end)
+				end = spans[j].start;
+			if (end > at)
+				add_residence(survey, at, end, &survey->arenas[ranges[i].arena].own);
+			at = j < span_count && spans[j].start < ranges[i].end ? spans[j].end : ranges[i].end;
+		}
+		if (ranges[i].end > done)
+			done = ranges[i].end;
+	}
+}
+
+/* --- the report ------------------------------------------------------------------------------------------------------ */
+
+static struct mw_error *report_allocators(struct survey *survey)
+{
+	size_t count, arena_count;
+	const struct mw_heap_allocator *allocators = mw_blocks_allocators(survey->input->blocks, &count);
+	const struct mw_heap_arena *arenas = mw_blocks_arenas(survey->input->blocks, &arena_count);
+	struct mw_heap_figures *figures = calloc(count + 1, sizeof(*figures));
+
+	if (!figures)
+		return mw_error_nomem();
+	survey->report->allocators = figures;
+	survey->report->allocator_count = count;
+	for (size_t i = 0; i < count; i++)
+		figures[i] = (struct mw_heap_figures){
+			.name = allocators[i].name,
+			.version = copy_of(survey, allocators[i].version),
+			.module = copy_of(survey, allocators[i].module),
+			.walked = allocators[i].walked,
+			.why = copy_of(survey, allocators[i].why),
+			.live = survey->live[i],
+			.free = survey->free[i],
+			.trimmable = allocators[i].trimmable,
+			.cached = allocators[i].cached,
+			.skipped = allocators[i].skipped,
+		};
+	for (size_t i = 0; i < arena_count; i++) {
+		figures[arenas[i].allocator].arenas++;
+		figures[arenas[i].allocator].retained += survey->arenas[i].free.resident;
+	}
+	return NULL;
+}
+
+static struct mw_error *report_gaps(struct survey *survey)
+{
+	size_t count;
+	const struct mw_heap_skipped *skipped = mw_blocks_skipped(survey->input->blocks, &count);
+	struct mw_heap_gap *gaps = calloc(count + 1, sizeof(*gaps));
+
+	if (!gaps)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		gaps[i] = (struct mw_heap_gap){skipped[i].start, skipped[i].bytes, skipped[i].why};
+	survey->report->gaps = gaps;
+	survey->report->gap_count = count;
+	return NULL;
+}
+
+static int by_loss(const void *a, const void *b)
+{
+	const struct mw_heap_group *x = a, *y = b;
+
+	if (x->verdict != y->verdict)
+		return x->verdict < y->verdict ? -1 : 1;
+	if (x->blocks.bytes != y->blocks.bytes)
+		return x->blocks.bytes > y->blocks.bytes ? -1 : 1;
+	return x->samples[0] < y->samples[0] ? -1 : x->samples[0] > y->samples[0];
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct mw_heap_line *x = a, *y = b;
+
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+/* The groups become the report's, with their names. */
+static void report_groups(struct survey *survey)
+{
+	size_t count, allocator_count;
+	const struct mw_heap_arena *arenas = mw_blocks_arenas(survey->input->blocks, &count);
+	const struct mw_heap_allocator *allocators = mw_blocks_allocators(survey->input->blocks, &allocator_count);
+
+	survey->report->groups = survey->groups;
+	survey->report->group_count = survey->index.count;
+	survey->groups = NULL;
+	for (uint32_t i = 0; i < survey->index.count; i++) {
+		struct mw_heap_group *group = &survey->report->groups[i];
+		uint32_t arena = survey->keys[i].arena;
+
+		group->class_name = copy_of(survey, survey->keys[i].class_name);
+		if (arena < count) {
+			group->arena = copy_of(survey, arenas[arena].name);
+			group->allocator = allocators[arenas[arena].allocator].name;
+		} else if (allocator_count == 1) {
+			group->allocator = allocators[0].name;
+		}
+	}
+	if (survey->report->groups)
+		qsort(survey->report->groups, survey->report->group_count, sizeof(*survey->report->groups), by_loss);
+}
+
+static struct mw_error *run(struct survey *survey)
+{
+	struct mw_heap_report *report = survey->report;
+	size_t span_count;
+	const struct mw_span *spans = mw_blocks_spans(survey->input->blocks, &span_count);
+
+	MW_EACH(span, spans, span_count)
+		MW_TRY(survey_span(survey, span));
+	add_bookkeeping(survey);
+	MW_TRY(charge_arenas(survey));
+	MW_TRY(charge_mappings(survey));
+	MW_TRY(report_allocators(survey));
+	MW_TRY(report_gaps(survey));
+	report_groups(survey);
+	report->lines = survey->account.lines;
+	report->line_count = survey->account.count;
+	survey->account = (struct account){0};
+	if (report->lines)
+		qsort(report->lines, report->line_count, sizeof(*report->lines), by_bytes);
+	MW_EACH(line, report->lines, report->line_count) {
+		report->rss += line->bytes;
+		report->swapped += line->swapped;
+	}
+	return survey->no_memory ? mw_error_nomem() : NULL;
+}
+
+struct mw_error *mw_survey(const struct mw_survey_input *input, struct mw_heap_report *report)
+{
+	struct survey survey = {.input = input, .report = report};
+	struct mw_error *err = mw_error_nomem();
+	size_t arenas, allocators;
+
+	mw_blocks_arenas(input->blocks, &arenas);
+	mw_blocks_allocators(input->blocks, &allocators);
+	survey.arenas = calloc(arenas + 1, sizeof(*survey.arenas));
+	survey.live = calloc(allocators + 1, sizeof(*survey.live));
+	survey.free = calloc(allocators + 1, sizeof(*survey.free));
+	survey.window = malloc(WINDOW);
+	if (survey.arenas && survey.live && survey.free && survey.window) {
+		mw_error_destroy(err);
+		err = run(&survey);
+	}
+	MW_EACH(line, survey.account.lines, survey.account.count)
+		free(line->detail);
+	free(survey.account.lines);
+	free(survey.arenas);
+	free(survey.live);
+	free(survey.free);
+	free(survey.window);
+	free(survey.keys);
+	free(survey.groups);
+	mw_index_deinit(&survey.index);
+	return err;
+}
+
+void mw_heap_report_destroy(struct mw_heap_report *report)
+{
+	if (!report)
+		return;
+	free(report->exe);
+	free(report->why);
+	MW_EACH(line, report->lines, report->line_count)
+		free(line->detail);
+	free(report->lines);
+	MW_EACH(figures, report->allocators, report->allocator_count) {
+		free(figures->version);
+		free(figures->module);
+		free(figures->why);
+	}
+	free(report->allocators);
+	MW_EACH(group, report->groups, report->group_count) {
+		free(group->class_name);
+		free(group->arena);
+		for (size_t i = 0; i < group->holder_count; i++)
+			free(group->holder[i]);
+		free(group->holder);
+	}
+	free(report->groups);
+	free(report->gaps);
+	for (size_t i = 0; i < report->advice_count; i++)
+		free(report->advice[i]);
+	free(report->advice);
+	free(report);
+}

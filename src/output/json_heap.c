@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/*
+ * json_heap.c: a look at a heap as JSON, schema "memwatch.heap/1".
+ *
+ *   schema     "memwatch.heap/1"
+ *   target     {pid, comm, exe}
+ *   started    when the look began
+ *   method     "fork": a copy was read; "live": the process as it ran, and `why` (null: it was asked for)
+ *   pause_ns, seconds, scanned   all its pauses together, the whole look, bytes looked through for pointers
+ *   rss, swapped, page_tables    bytes
+ *   account    [{name, detail, bytes, swapped}]: the largest first; bytes sum to rss
+ *   allocators [{name, version, module, walked, why, arenas, live: A, free: A, retained: {bytes}, trimmable: {bytes}|null,
+ *              cached: {bytes}, skipped: {bytes}}]   A = {count, bytes}, usable bytes
+ *   leaks      {definite, indirect, possible, reachable}: A each
+ *   groups     [{class, size, allocator, arena, verdict, blocks: A, stack: null, holder: [texts, root first]|null,
+ *              sample: [addresses]}]: lost ones first; all, so that they sum to leaks
+ *   skipped    [{start, bytes, why}]: memory that was passed over, and taken as roots
+ *   advice     [texts]
+ */
+#include "output/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* As in the verdict of a group. */
+static const char *const verdicts[] = {"definite", "indirect", "possible", "reachable", NULL};
+
+static json_t *address_value(mw_addr addr)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%#" PRIx64, addr);
+	return mw_json_text(text);
+}
+
+static json_t *bytes_value(uint64_t bytes)
+{
+	return bytes == MW_SIZE_UNKNOWN ? json_null() : MW_OBJECT(MW_KEY("bytes", bytes));
+}
+
+static json_t *line_value(const struct mw_heap_line *line)
+{
+	return MW_OBJECT(MW_OF(line, name), MW_OF(line, detail), MW_OF(line, bytes), MW_OF(line, swapped));
+}
+
+static json_t *allocator_value(const struct mw_heap_figures *figures)
+{
+	return MW_OBJECT(MW_OF(figures, name), MW_OF(figures, version), MW_OF(figures, module), MW_OF(figures, walked),
+			 MW_OF(figures, why), MW_KEY("arenas", (uint64_t)figures->arenas), MW_OF(figures, live),
+			 MW_OF(figures, free), MW_KEY("retained", bytes_value(figures->retained)),
+			 MW_KEY("trimmable", bytes_value(figures->trimmable)),
+			 MW_KEY("cached", bytes_value(figures->cached)),
+			 MW_KEY("skipped", bytes_value(figures->skipped)));
+}
+
+static json_t *group_value(const struct mw_heap_group *group)
+{
+	json_t *holder = group->holder_count ? mw_json_texts((const char *const *)group->holder, group->holder_count)
+					     : json_null();
+
+	return MW_OBJECT(MW_KEY("class", group->class_name), MW_OF(group, size), MW_OF(group, allocator),
+			 MW_OF(group, arena), MW_KEY("verdict", verdicts[group->verdict]), MW_OF(group, blocks),
+			 MW_KEY("stack", json_null()), MW_KEY("holder", holder),
+			 MW_KEY("sample", MW_ARRAY(i, group->sample_count, address_value(group->samples[i]))));
+}
+
+static json_t *gap_value(const struct mw_heap_gap *gap)
+{
+	return MW_OBJECT(MW_KEY("start", address_value(gap->start)), MW_OF(gap, bytes), MW_OF(gap, why));
+}
+
+static json_t *head_value(const struct mw_heap_report *heap)
+{
+	return MW_OBJECT(
+		MW_KEY("schema", "memwatch.heap/1"),
+		MW_KEY("target", MW_OBJECT(MW_KEY("pid", (int)heap->pid), MW_KEY("comm", (const char *)heap->comm),
+					   MW_OF(heap, exe))),
+		MW_KEY("started", mw_json_date(heap->started_realtime_ns)),
+		MW_KEY("method", heap->forked ? "fork" : "live"), MW_OF(heap, why), MW_OF(heap, pause_ns),
+		MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, rss), MW_OF(heap, swapped),
+		MW_OF(heap, page_tables), MW_KEY("leaks", mw_json_leaks(heap->leaks)),
+		MW_KEY("account", MW_ARRAY(i, heap->line_count, line_value(&heap->lines[i]))),
+		MW_KEY("allocators", MW_ARRAY(i, heap->allocator_count, allocator_value(&heap->allocators[i]))),
+		MW_KEY("groups", MW_ARRAY(i, heap->group_count, group_value(&heap->groups[i]))),
+		MW_KEY("skipped", MW_ARRAY(i, heap->gap_count, gap_value(&heap->gaps[i]))),
+		MW_KEY("advice", mw_json_texts((const char *const *)heap->advice, heap->advice_count)));
+}
+
+struct mw_error *mw_json_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
+				    FILE *stream)
+{
+	(void)options;
+	if (!mw_json_put(stream, head_value(heap)))
+		return mw_error_nomem();
+	fputc('\n', stream);
+	return NULL;
+}

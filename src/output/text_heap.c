@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+/* text_heap.c: a look at a heap as someone on call reads it: what is lost first, then what the memory is used for. */
+#include "output/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define LEAST_SHARE 100u /* lines of the account below one part in so many are one together, but with --all */
+
+struct writer {
+	const struct mw_heap_report *heap;
+	const struct mw_output_options *options;
+	struct mw_text text;
+};
+
+static void add_amount(struct mw_line *line, struct mw_amount amount)
+{
+	mw_line_printf(line, "%s in %s block%s", mw_show_size(amount.bytes).text, mw_show_count(amount.count).text,
+		       amount.count == 1 ? "" : "s");
+}
+
+static void put_head(struct writer *writer)
+{
+	const struct mw_heap_report *heap = writer->heap;
+	struct mw_line *line = &writer->text.line;
+	time_t seconds = (time_t)(heap->started_realtime_ns / 1000000000);
+	char date[64];
+	struct tm tm;
+
+	mw_line_name(line, heap->exe ? heap->exe : heap->comm);
+	mw_line_printf(line, " (pid %d): the whole heap", heap->pid);
+	if (gmtime_r(&seconds, &tm) && strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm))
+		mw_line_printf(line, " at %s UTC", date);
+	mw_line_printf(line, ", %s resident", mw_show_size(heap->rss).text);
+	if (heap->swapped)
+		mw_line_printf(line, ", %s swapped out", mw_show_size(heap->swapped).text);
+	mw_text_paragraph(&writer->text, 2);
+	mw_line_printf(line, "  read %s in %s; paused for %s in all",
+		       heap->forked ? "from a forked copy" : "while it ran", mw_show_seconds(heap->seconds).text,
+		       mw_show_seconds((double)heap->pause_ns / 1e9).text);
+	mw_text_paragraph(&writer->text, 2);
+	if (heap->why) {
+		mw_line_printf(line, "  not from a copy: ");
+		mw_line_name(line, heap->why);
+		mw_text_paragraph(&writer->text, 4);
+	}
+}
+
+/* The answer: what is lost. */
+static void put_answer(struct writer *writer)
+{
+	const struct mw_amount *leaks = writer->heap->leaks;
+	struct mw_line *line = &writer->text.line;
+	const struct mw_amount *definite = &leaks[MW_REACH_DEFINITE], *indirect = &leaks[MW_REACH_INDIRECT];
+	const struct mw_amount *possible = &leaks[MW_REACH_POSSIBLE];
+
+	mw_text_line(&writer->text, MW_STYLE_PLAIN);
+	if (definite->count) {
+		mw_line_printf(line, "LOST  ");
+		add_amount(line, *definite);
+		mw_line_printf(line, " to which nothing leads");
+		if (indirect->count) {
+			mw_line_printf(line, ", and ");
+			add_amount(line, *indirect);
+			mw_line_printf(line, " that hang%s off them", indirect->count == 1 ? "s" : "");
+		}
+		mw_text_styled_paragraph(&writer->text, 6, MW_STYLE_ALARM);
+	} else {
+		MW_TEXT_SAY(&writer->text, 6, "NONE  No block is lost: something leads to each of them");
+	}
+	if (possible->count) {
+		mw_line_printf(line, "      ");
+		add_amount(line, *possible);
+		mw_line_printf(line, " possibly lost: only pointers into the middle of a block lead to %s",
+			       possible->count == 1 ? "it" : "them");
+		mw_text_paragraph(&writer->text, 6);
+	}
+	mw_line_printf(line, "      ");
+	add_amount(line, leaks[MW_REACH_REACHABLE]);
+	mw_line_printf(line, " still reachable");
+	mw_text_paragraph(&writer->text, 6);
+	for (size_t i = 0; i < writer->heap->allocator_count; i++) {
+		const struct mw_heap_figures *figures = &writer->heap->allocators[i];
+
+		if (figures->walked)
+			continue;
+		mw_line_printf(line, "      The blocks of %s are not known, and not looked for: ", figures->name);
+		mw_line_name(line, figures->why);
+		mw_text_paragraph(&writer->text, 6);
+	}
+}
+
+/* Who holds a group, or that nobody does. */
+static void put_holder(struct writer *writer, const struct mw_heap_group *group)
+{
+	struct mw_line *line = &writer->text.line;
+
+	if (!group->holder_count)
+		return;
+	mw_line_printf(line, "      ");
+	for (size_t i = 0; i < group->holder_count; i++)
+		mw_line_put(line, i ? " -> " : "", group->holder[i]);
+	mw_text_paragraph(&writer->text, 8);
+}
+
+static void put_group(struct writer *writer, const struct mw_heap_group *group)
+{
+	struct mw_line *line = &writer->text.line;
+
+	mw_line_printf(line, "  %10s %10s  ", mw_show_size(group->blocks.bytes).text,
+		       mw_show_count(group->blocks.count).text);
+	if (group->class_name)
+		mw_line_name(line, group->class_name);
+	if (group->size != MW_SIZE_UNKNOWN)
+		mw_line_printf(line, "%s%s byte%s%s", group->class_name ? ", " : "", mw_show_count(group->size).text,
+			       group->size == 1 ? "" : "s", group->class_name ? "" : " each");
+	if (group->arena)
+		mw_line_put(line, ", ", group->arena);
+	if (!group->class_name && group->size == MW_SIZE_UNKNOWN && !group->arena)
+		mw_line_printf(line, "(no class)");
+	mw_line_printf(line, ", as at %#" PRIx64, group->samples[0]);
+	mw_text_paragraph(&writer->text, 25);
+	put_holder(writer, group);
+}
+
+/* The groups of a verdict, the largest first. */
+static void put_groups(struct writer *writer, enum mw_reach verdict)
+{
+	size_t shown = 0, left = 0;
+	char heading[64];
+
+	snprintf(heading, sizeof(heading), "%c%s", mw_reach_name(verdict)[0] - 'a' + 'A', mw_reach_name(verdict) + 1);
+	writer->text.heading = heading;
+	for (size_t i = 0; i < writer->heap->group_count; i++) {
+		if (writer->heap->groups[i].verdict != verdict)
+			continue;
+		if (shown < writer->options->top || writer->options->all) {
+			put_group(writer, &writer->heap->groups[i]);
+			shown++;
+		} else {
+			left++;
+		}
+	}
+	if (left)
+		MW_TEXT_SAY(&writer->text, 2, "  ... and %s more kinds: --top %zu", mw_show_count(left).text,
+			    shown + left);
+	writer->text.heading = NULL;
+}
+
+static void put_account(struct writer *writer)
+{
+	const struct mw_heap_report *heap = writer->heap;
+	struct mw_line *line = &writer->text.line;
+	uint64_t small = 0;
+
+	writer->text.heading = "What the memory is used for";
+	for (size_t i = 0; i < heap->line_count; i++) {
+		const struct mw_heap_line *item = &heap->lines[i];
+
+		if (!writer->options->all && item->bytes < heap->rss / LEAST_SHARE && !item->swapped) {
+			small += item->bytes;
+			continue;
+		}
+		mw_line_printf(line, "  %10s %7s  %s", mw_show_size(item->bytes).text,
+			       mw_show_percent((double)item->bytes, (double)heap->rss).text, item->name);
+		mw_line_put(line, *item->detail ? ": " : "", item->detail);
+		if (item->swapped)
+			mw_line_printf(line, " (and %s swapped out)", mw_show_size(item->swapped).text);
+		mw_text_line(&writer->text, MW_STYLE_PLAIN);
+	}
+	if (heap->page_tables != MW_SIZE_UNKNOWN)
+		MW_TEXT_ROW(&writer->text, "  %10s %7s  page tables, beside all this",
+			    mw_show_size(heap->page_tables).text, "");
+	if (small)
+		MW_TEXT_ROW(&writer->text, "  %10s %7s  the rest, with --all in full", mw_show_size(small).text,
+			    mw_show_percent((double)small, (double)heap->rss).text);
+	writer->text.heading = NULL;
+}
+
+static void put_allocator(struct writer *writer, const struct mw_heap_figures *figures)
+{
+	struct mw_line *line = &writer->text.line;
+
+	mw_line_printf(line, "  %s", figures->name);
+	mw_line_put(line, *figures->version ? " " : "", figures->version);
+	if (!figures->walked) {
+		mw_line_put(line, ": ", figures->why);
+		mw_text_paragraph(&writer->text, 4);
+		return;
+	}
+	mw_line_printf(line, ": ");
+	add_amount(line, figures->live);
+	mw_line_printf(line, " live, %s free and resident in %zu arena%s", mw_show_size(figures->retained).text,
+		       figures->arenas, figures->arenas == 1 ? "" : "s");
+	if (figures->cached)
+		mw_line_printf(line, ", of it %s in threads' caches", mw_show_size(figures->cached).text);
+	if (figures->skipped)
+		mw_line_printf(line, "; %s could not be walked", mw_show_size(figures->skipped).text);
+	mw_text_paragraph(&writer->text, 4);
+}
+
+static void put_gaps(struct writer *writer)
+{
+	const struct mw_heap_report *heap = writer->heap;
+
+	writer->text.heading = "Passed over, and taken as roots";
+	for (size_t i = 0; i < heap->gap_count && (i < writer->options->top || writer->options->all); i++)
+		MW_TEXT_SAY(&writer->text, 4, "  %s at %#" PRIx64 ": %s", mw_show_size(heap->gaps[i].bytes).text,
+			    heap->gaps[i].start, heap->gaps[i].why);
+	writer->text.heading = NULL;
+}
+
+static void put_advice(struct writer *writer)
+{
+	writer->text.heading = "What to do about it";
+	for (size_t i = 0; i < writer->heap->advice_count; i++)
+		MW_TEXT_SAY(&writer->text, 4, "  %s", writer->heap->advice[i]);
+	writer->text.heading = NULL;
+}
+
+struct mw_error *mw_text_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
+				    FILE *stream)
+{
+	struct mw_output_options clamped = *options;
+	struct writer writer = {heap, &clamped, {.options = &clamped, .stream = stream}};
+	bool failed;
+
+	if (clamped.width && clamped.width < MW_TEXT_LEAST_WIDTH)
+		clamped.width = MW_TEXT_LEAST_WIDTH;
+	put_head(&writer);
+	put_answer(&writer);
+	for (unsigned verdict = 0; verdict < MW_REACH_COUNT; verdict++)
+		put_groups(&writer, (enum mw_reach)verdict);
+	put_account(&writer);
+	writer.text.heading = heap->allocator_count ? "Allocators" : NULL;
+	for (size_t i = 0; i < heap->allocator_count; i++)
+		put_allocator(&writer, &heap->allocators[i]);
+	put_advice(&writer);
+	put_gaps(&writer);
+	failed = writer.text.line.failed;
+	mw_line_deinit(&writer.text.line);
+	return failed ? mw_error_nomem() : NULL;
+}
