@@ -497,6 +497,10 @@ static struct mw_error *fill_sampling(const struct mw_summary_input *input, stru
 
 	if (!sampling)
 		return NULL;
+	since = sampled_since(report, sampling);
+	/* An interval may be known before the first event of its time. */
+	if (since != UINT64_MAX && input->to_ns && input->to_ns <= since)
+		return NULL;
 	out->intervals = mw_arena_array(arena, sampling->interval_count, sizeof(*out->intervals));
 	if (!out->intervals)
 		return mw_error_nomem();
@@ -509,7 +513,6 @@ static struct mw_error *fill_sampling(const struct mw_summary_input *input, stru
 		out->intervals[i] = (struct mw_report_sampled){
 			interval->bytes, held ? (double)interval->first_ns / 1e9 : -1, interval->blocks};
 	}
-	since = sampled_since(report, sampling);
 	if (since != UINT64_MAX) {
 		out->from = (double)since / 1e9;
 		out->why = "memwatch could not keep up; --max-wait 100 records every block";
