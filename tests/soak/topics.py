@@ -25,6 +25,7 @@ ENGINES = ('trap', 'jump')
 PEERS = ('clang', 'clang-dwarf4', 'clang-split-zstd', 'gcc', 'gcc-dwarf4-zstd', 'gcc-lto', 'gcc-types', 'gcc-dwz', 'rust',
          'rust-lto')
 SKIPS = re.compile(r'^OK \(skipped=1\)$', re.M)
+RESULTS = re.compile(r'^result: (.*)$', re.M)  # figures that an attempt has to show
 LONGEST = 900  # seconds of an attempt
 SKIPPED = 77
 
@@ -42,6 +43,7 @@ LIVE_TOPICS = {
     'malloc': {'failures': ('call_fails', 'calls_fail')},
     'damage': {'recording': ('cut_anywhere',), 'scribble': ()},
     'stacks': {'oracle': (), 'same': ()},
+    'sampling': {'estimates': ('truth',)},
 }
 # topic: a program of unit tests, and groups of it.
 UNIT_TOPICS = {
@@ -117,6 +119,8 @@ def soak(topic, config):
         status, out = attempt(command, seed)
         attempts += 1
         skipped += status == SKIPPED or status == 0 and bool(SKIPS.search(out))
+        for line in RESULTS.findall(out):
+            print(line, flush=True)
         if status not in (0, SKIPPED):
             failures += 1
             why = 'took too long' if status is None else f'ended with {status}'
