@@ -26,7 +26,7 @@ PEERS = ('clang', 'clang-dwarf4', 'clang-split-zstd', 'gcc', 'gcc-dwarf4-zstd', 
          'rust-lto')
 SKIPS = re.compile(r'^OK \(skipped=1\)$', re.M)
 RESULTS = re.compile(r'^result: (.*)$', re.M)  # figures that an attempt has to show
-LONGEST = 900  # seconds of an attempt
+LONGEST = 1800  # seconds of an attempt
 SKIPPED = 77
 
 # topic: live tests, and a word in the name of each of their methods that is meant (all, where there is none).
