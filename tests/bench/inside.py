@@ -97,6 +97,7 @@ class Inside:
             "added_ns": 1e9 / watched - 1e9 / bare,
             "added_cpu_ns": watched_cpu - bare_cpu,
             "kept": watched / bare,
+            "kept_cpu": bare_cpu / watched_cpu,
             "after": after / bare,
             "drain_share": drain / 1e9 / seconds,
             "frames": max((len(stack.get("frames", [])) for stack in stacks), default=None),
@@ -178,10 +179,10 @@ class Inside:
             server.kill()
             server.wait()
 
-    def redis_rate(self, command, environment):
+    def redis_once(self, command, environment):
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory, \
                 self.redis_server(directory, environment) as (_, sample):
-            return sample(command)[0]
+            return sample(command)
 
     def redis(self, command, options=()):
         """Requests a second and CPU time of a request, bare and watched in turn; a share is of the samples beside."""
@@ -415,20 +416,20 @@ def goals(rows, call_ns):
 def tables(rows, call_ns, number):
     """(title, columns, lines) for people."""
     pairs = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["added_cpu_ns"], 0),
-              number(row["waited"], 3), number(row["kept"], 2), number(row["after"], 2), number(row["bare_ns"], 0),
+              number(row["waited"], 3), number(row["kept"], 2), number(row["kept_cpu"], 2), number(row["after"], 2), number(row["bare_ns"], 0),
               number(row["drain_share"], 2),
               number(row["frames"], 0), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if "after" in row]
     if pairs:
         yield ("Recorded inside the target: added to each malloc+free pair (python3: to each round), ns",
-               ["", "added", "system calls", "added, CPU", "waited", "of the bare rate", "after the window", "bare",
+               ["", "added", "system calls", "added, CPU", "waited", "of the bare rate", "by CPU", "after the window", "bare",
                 "memwatch's CPU", "frames", "complete"], pairs)
-    lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), number(row["bare_cpu_ns"] / 1000, 2),
+    lines = [[name, number(row["kept"], 3), number(row["bare_cpu_ns"] / row["watched_cpu_ns"], 3), number(row["bare_per_second"], 0), number(row["bare_cpu_ns"] / 1000, 2),
               number(row["watched_cpu_ns"] / 1000, 2), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if "bare_cpu_ns" in row]
     if lines:
         yield ("redis-server under redis-benchmark, 20 clients; the server's CPU time of a request in µs",
-               ["", "of the bare throughput", "bare, a second", "CPU, bare", "CPU, watched", "complete"], lines)
+               ["", "of the bare throughput", "by CPU", "bare, a second", "CPU, bare", "CPU, watched", "complete"], lines)
     lines = [[name, number(row["bare_per_second"], 0), number(row["watched_per_second"], 0),
               number(row["after_per_second"], 0), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if "watched_per_second" in row]
@@ -439,11 +440,12 @@ def tables(rows, call_ns, number):
              for name, row in rows.items() if name.startswith("heaptrack")]
     if lines:
         yield "heaptrack -p on the same", ["", "added, ns", "system calls", "of the bare rate"], lines
-    lines = [[name, number(row["peer_added_ns"], 1), number(row["peer_added_ns"] / call_ns, 2), number(row["peer_kept"], 3),
-              number(row["peer_bare_ns"], 0)] for name, row in rows.items() if "peer_kept" in row]
+    lines = [[name, number(row["peer_added_cpu_ns"], 1), number(row["peer_added_cpu_ns"] / call_ns, 2), number(row["peer_kept"], 3),
+              number(row["peer_kept_cpu"], 3), number(row["peer_bare_cpu_ns"], 0)]
+             for name, row in rows.items() if "peer_kept" in row]
     if lines:
-        yield ("What has sampling of its own, one in 512 KiB, started with it and without: a pair, a round, a request",
-               ["", "added, ns", "system calls", "of the bare rate", "bare"], lines)
+        yield ("What has sampling of its own, one in 512 KiB, started with it and without: a pair, a round, a request, ns",
+               ["", "added, CPU", "system calls", "of the bare rate", "by CPU", "bare, CPU"], lines)
     lines = [[name + ", " + key.replace("_", " "), number(value, 4)] for name in ("memory", "stops", "idle", "drain")
              for key, value in rows.get(name, {}).items() if key != "samples"]
     if lines:

@@ -31,29 +31,31 @@ def has_profiler(path, environment):
     return "onf" not in run.stderr
 
 
-def alternate(rate, sampled, bare, times):
-    """`rate` of an environment: the row of the two of them."""
-    first, bares, found = rate(bare), [], []
-    bares.append(first)
+def alternate(measure, sampled, bare, times):
+    """`measure` of an environment: (rate, CPU time of one in ns). The row of the two environments."""
+    bares, found = [measure(bare)], []
     for _ in range(times):
-        found.append(rate(sampled))
-        bares.append(rate(bare))
-    shares = [2 * found[i] / (bares[i] + bares[i + 1]) for i in range(times)]
-    return {"peer_kept": statistics.median(shares), "shares": shares, "peer_bare_ns": 1e9 / statistics.median(bares),
-            "peer_added_ns": statistics.median(1e9 / one - 1e9 / two for one, two in zip(found, bares))}
+        found.append(measure(sampled))
+        bares.append(measure(bare))
+    shares = [2 * found[i][0] / (bares[i][0] + bares[i + 1][0]) for i in range(times)]
+    bare_cpu, cpu = (statistics.median(each[1] for each in of) for of in (bares, found))
+    return {"peer_kept": statistics.median(shares), "shares": shares, "peer_kept_cpu": bare_cpu / cpu,
+            "peer_added_cpu_ns": cpu - bare_cpu, "peer_bare_cpu_ns": bare_cpu}
 
 
-def rates(bench, start, threads):
-    """The rate of a program that start(board, environment) has started."""
-    def rate(environment):
+def measures(bench, start, threads):
+    """What a program does that start(board, environment) has started."""
+    def measure(environment):
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory, contextlib.ExitStack() as stack:
             board = bench.board(directory)
             target = start(board, environment)
             stack.callback(target.wait)
             stack.callback(target.kill)
             bench.until_begun(board)
-            return board.rate(threads, bench.options.seconds)
-    return rate
+            cpu = bench.cpu(board, target, threads)
+            rate = board.rate(threads, bench.options.seconds)
+            return rate, bench.cpu(board, target, threads, cpu)
+    return measure
 
 
 def rows(bench):
@@ -65,12 +67,12 @@ def rows(bench):
             continue
 
         def pairs(depth, threads, path=path, sampled=sampled, bare=bare):
-            return alternate(rates(bench, lambda board, env: bench.start(board, "pairs", depth, threads,
+            return alternate(measures(bench, lambda board, env: bench.start(board, "pairs", depth, threads,
                                                                          env={"LD_PRELOAD": path, **env}), threads),
                              sampled, bare, times)
 
         def python(path=path, sampled=sampled, bare=bare):
-            return alternate(rates(bench, lambda board, env: bench.start_python(board, {"LD_PRELOAD": path, **env}), 1),
+            return alternate(measures(bench, lambda board, env: bench.start_python(board, {"LD_PRELOAD": path, **env}), 1),
                              sampled, bare, times)
 
         yield "%s samples, 8 deep" % name, lambda pairs=pairs: pairs(8, 1), 1
@@ -79,4 +81,4 @@ def rows(bench):
         yield "%s samples, python dicts" % name, python, 1
         if name == "jemalloc" and bench.has_redis():  # redis-server is linked to it
             yield ("jemalloc samples, redis SET",
-                   lambda sampled=sampled, bare=bare: alternate(lambda env: bench.redis_rate("SET", env), sampled, bare, times), 1)
+                   lambda sampled=sampled, bare=bare: alternate(lambda env: bench.redis_once("SET", env), sampled, bare, times), 1)

@@ -16,8 +16,8 @@ INTERVALS = (4 << 10, 32 << 10, 512 << 10, 4 << 20, 64 << 20)
 WINDOWS = 10, 200
 AT_ONCE = 4
 # Each stack keeps so many intervals' worth of bytes, but no more blocks, and no more bytes of address space.
-LEAST, MOST = 0.5, 64
-MOST_BLOCKS = 400000
+LEAST, MOST = 0.5, 40
+MOST_BLOCKS = 200000
 MOST_BYTES = 3 << 30
 # A block this many times larger than the interval is missed once in 1,000 windows: its estimates are as good as exact.
 CERTAIN = 7

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 
 #define LATER 64
 
@@ -98,6 +99,8 @@ int main(int argc, char **argv)
 
 	for (int i = 0; i < CLASSES && i + 1 < argc; i++)
 		counts[i] = strtoull(argv[i + 1], NULL, 10);
+	/* The allocator writes a few bytes of each block: these must not be 2 MiB of memory. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	target_ready();
 	if (pthread_create(&thread, NULL, work, (void *)1))
 		target_fail("pthread_create");
