@@ -49,8 +49,6 @@ GOALS = [
     *recordings.GOALS,
 ]
 
-REDIS_REQUESTS = 200000  # a sample: two seconds, as shorter ones differ by more than what is looked for
-
 SAMPLE = ("--sample", "512K")
 
 PYTHON = """
@@ -148,9 +146,8 @@ class Inside:
     def has_redis():
         return bool(shutil.which("redis-server") and shutil.which("redis-benchmark"))
 
-    @staticmethod
     @contextlib.contextmanager
-    def redis_server(directory, environment=()):
+    def redis_server(self, directory, environment=()):
         """A server, and what samples a command: (requests a second, CPU time of a request in ns)."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -165,10 +162,10 @@ class Inside:
 
         def sample(command):
             before = run_ns(server.pid)
-            out = subprocess.run(["redis-benchmark", "-p", port, "-t", command.lower(), "-n", str(REDIS_REQUESTS),
+            out = subprocess.run(["redis-benchmark", "-p", port, "-t", command.lower(), "-n", str(self.options.requests),
                                   "-c", "20", "-r", "100000", "--csv"], check=True, capture_output=True, text=True).stdout
             found = (float(re.search(r'(?m)^"%s[^"]*","([0-9.]+)"' % command, out)[1]),
-                     (run_ns(server.pid) - before) / REDIS_REQUESTS)
+                     (run_ns(server.pid) - before) / self.options.requests)
             say("FLUSHALL")  # what is stored makes requests slower
             return found
         try:
