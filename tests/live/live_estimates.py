@@ -14,10 +14,10 @@ import mwlive
 SIZES = (8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 67108864)
 INTERVALS = (4 << 10, 32 << 10, 512 << 10, 4 << 20, 64 << 20)
 WINDOWS = 5, 200
-AT_ONCE = 4
+AT_ONCE = 4 if mwlive.SOAK else 1
 # Each stack keeps so many intervals' worth of bytes, but no more blocks, and no more bytes of address space.
 LEAST, MOST = 0.5, 40
-MOST_BLOCKS = 200000
+MOST_BLOCKS = 200000 if mwlive.SOAK else 20000
 MOST_BYTES = 3 << 30
 # A block this many times larger than the interval is missed once in 1,000 windows: its estimates are as good as exact.
 CERTAIN = 7
@@ -53,7 +53,7 @@ class Estimates(unittest.TestCase):
         target = mwlive.Target(self, 'sizes', *counts)
         watch = mwlive.Watch(self, target.pid, options=options, complete=None)
         target.go()
-        answer = target.done()
+        answer = target.done(100 * mwlive.SLOWNESS)  # of the 120 s that it lives
         report = watch.stop()
         target.finish()
         self.assertEqual(report['lost']['events'], 0)
