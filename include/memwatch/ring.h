@@ -430,7 +430,7 @@ struct mw_ring_control {
 	uint32_t stack_count; /* 2^n */
 	uint32_t known_count; /* 2^n */
 	uint32_t cache_count; /* 2^n */
-	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, cache, dictionary, rings;
+	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, rings;
 
 	/* memwatch writes these as it goes. */
 	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */

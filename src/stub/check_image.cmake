@@ -1,6 +1,8 @@
 # Run by cmake -P: is the linked image what can be put anywhere in a process? It may refer to nothing but itself, relative
 # to where it stands, and have no data that could be written.
 execute_process(COMMAND ${READELF} -rW ${IMAGE} OUTPUT_VARIABLE relocations COMMAND_ERROR_IS_FATAL ANY)
+# Debug information stays behind.
+string(REGEX REPLACE "Relocation section '\\.rela\\.debug[^\n]*\n([^\n]+\n)*" "" relocations "${relocations}")
 string(REGEX MATCHALL "R_[A-Z0-9_]+" kinds "${relocations}")
 list(REMOVE_DUPLICATES kinds)
 foreach(kind ${kinds})

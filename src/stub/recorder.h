@@ -212,33 +212,37 @@ STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
 struct stub_rows {
 	struct mw_ring_control *control;
 	const struct mw_ring_cached_row *cache;
-	uint64_t mask, generation;
+	uint64_t mask, generation; /* generation << 48 */
 };
 
 static inline struct stub_rows stub_rows(struct mw_ring_control *control)
 {
+	const struct mw_ring_cached_row *cache = stub_at(control, control->cache);
+
+	/* Not to be added up for each row. */
+	__asm__("" : "+r"(cache));
 	return (struct stub_rows){.control = control,
-				  .cache = stub_at(control, control->cache),
+				  .cache = cache,
 				  .mask = control->cache_count - 1,
-				  .generation = control->generation};
+				  .generation = (uint64_t)control->generation << 48};
 }
 
-static inline uint64_t stub_row_of(const struct stub_rows *rows, uint64_t pc)
+/* False: it is not in the cache. */
+static inline bool stub_row_cached(const struct stub_rows *rows, uint64_t pc, uint64_t *row)
 {
 	const struct mw_ring_cached_row *entry = &rows->cache[(pc ^ pc >> 16) & rows->mask];
-	uint64_t row = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
 	uint64_t tag = __atomic_load_n(&entry->tag, __ATOMIC_RELAXED);
 
-	if (likely((tag ^ row) == (pc ^ rows->generation << 48)))
-		return row;
-	return stub_row_find(rows->control, pc);
+	*row = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
+	return likely((tag ^ *row) == (pc ^ rows->generation));
 }
 
 static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 {
 	struct stub_rows rows = stub_rows(control);
+	uint64_t row;
 
-	return stub_row_of(&rows, pc);
+	return stub_row_cached(&rows, pc, &row) ? row : stub_row_find(control, pc);
 }
 
 /* heap.c and vm.c: a call that counts begins. What the assembly does next. */

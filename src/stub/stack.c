@@ -94,6 +94,9 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 			row = code->whole;
 		row = find_learned(control, pc, row);
 	}
+	/* A frame has its return address, and a stack pointer is a multiple of 8. */
+	if (mw_row_kind(row) == MW_ROW_SP && (mw_row_n(row) < 8 || mw_row_n(row) & 7))
+		return mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_SAME, 0);
 	/* That may be learned at any time. */
 	if (mw_row_kind(row) == MW_ROW_SLOW)
 		return row;
@@ -160,7 +163,7 @@ static enum stub_step frame_cross(struct stub_visit *visit, struct stub_frame *f
 
 struct stack {
 	struct mw_ring_memo *memo; /* to be filled in, or NULL */
-	uint32_t *sizes;           /* of the frames, as the last walk from there found them, or NULL */
+	uint32_t *sizes;           /* of the frames, as the last walk from there found them */
 	uint64_t *frames;          /* in the scratch */
 	uint64_t entries;          /* slot->entries at the beginning */
 	uint64_t hash;
@@ -171,10 +174,16 @@ struct stack {
 
 #define ODD UINT64_C(0x9e3779b97f4a7c15)
 
-/* The frames' hash is a sum, so that none has to wait for the one before: a word's part depends on its place, by a salt. */
-static inline uint64_t mixed(uint64_t word, uint64_t salt)
+/* The hash of frames after one more. Nothing that frames of one module differ by, times this number, is as small as that. */
+static inline uint64_t hashed(uint64_t hash, uint64_t word)
 {
-	unsigned __int128 product = (unsigned __int128)(word + salt) * UINT64_C(0xd6e8feb86659fd93);
+	return (hash ^ word) * ODD;
+}
+
+/* Its last step: each bit of the result depends on all of them. */
+static inline uint64_t mixed(uint64_t hash, uint64_t word)
+{
+	unsigned __int128 product = (unsigned __int128)(hash ^ word) * UINT64_C(0xd6e8feb86659fd93);
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
@@ -240,7 +249,7 @@ static inline bool recall(const struct stub_visit *visit, const struct mw_ring_m
 	return differ == 0;
 }
 
-static inline void memo_begin(struct stub_visit *visit, struct stack *stack, uint64_t generation)
+static inline void memo_begin(struct stub_visit *visit, struct stack *stack, uint32_t generation)
 {
 	struct mw_ring_memo *memo = stack->memo;
 
@@ -252,7 +261,7 @@ static inline void memo_begin(struct stub_visit *visit, struct stack *stack, uin
 	memo->fp_used = 0;
 	memo->fp = visit->saved->gpr[CPU_FP];
 	memo->call = (uint64_t)(uintptr_t)visit->call;
-	memo->generation = (uint32_t)generation;
+	memo->generation = generation;
 }
 
 static inline void memo_end(struct stub_visit *visit, struct stack *stack, uint32_t flags, uint32_t id)
@@ -292,12 +301,12 @@ static inline uint32_t distrust(uint64_t size)
 }
 
 /* False: there is no room. */
-static inline bool keep(struct stack *stack, uint64_t pc, uint32_t depth)
+static inline bool keep(struct stack *stack, uint64_t pc, uint64_t depth)
 {
 	if (unlikely(stack->count == depth))
 		return false;
 	stack->frames[stack->count] = pc;
-	stack->hash += mixed(pc, stack->count * ODD);
+	stack->hash = hashed(stack->hash, pc);
 	stack->count++;
 	return true;
 }
@@ -305,73 +314,106 @@ static inline bool keep(struct stack *stack, uint64_t pc, uint32_t depth)
 #define ROW_SHAPE                                                                                                      \
 	(UINT64_C(0xffff) & ~((uint64_t)MW_ROW_FP_SAVED << 8)) /* kind, and whether it loses the frame pointer */
 
+/* What walk_plain has read from the frame `first` and `sp` on, up to the frame that is the walk's now. */
+static inline void note_frames(struct stack *stack, uint32_t first, uint64_t sp, const struct stub_frame *now)
+{
+	if (likely(!stack->memo))
+		return;
+	if (stack->count > MW_RING_MEMO_WORDS) {
+		stack->memo = NULL;
+		return;
+	}
+	for (uint32_t i = first; i < stack->count; i++) {
+		sp += stack->sizes[i] % DISTRUST;
+		note(stack, sp - 8, i + 1 < stack->count ? stack->frames[i + 1] : now->pc);
+	}
+	/* A frame is larger than sizes tell. */
+	if (sp != now->sp)
+		stack->memo = NULL;
+}
+
+/* Of a row whose CFA is not counted from the stack pointer the size of the frame at `sp`; 0: it can't be known. */
+static inline uint32_t size_by_fp(struct stack *stack, const struct stub_frame *frame, uint64_t row)
+{
+	uint64_t fp, size;
+
+	if ((row & ROW_SHAPE) != MW_ROW_FP || !frame_fp(frame, &fp))
+		return 0;
+	size = fp + (uint64_t)(int64_t)mw_row_n(row) - frame->sp;
+	if (size < 8 || size > UINT32_MAX || size & 7)
+		return 0;
+	note_fp(stack, frame, fp);
+	return (uint32_t)size;
+}
+
 /*
- * The steps of a walk for as long as rows are of the usual kinds. CALLER: `*row` is the frame's, which is another.
+ * The steps of a walk for as long as rows are of the usual kinds. CALLER: `*odd` is the frame's, which is another, or leads
+ * to where the stack ends.
  *
  * A walk is a chain of loads, each of which waits for the one before: return address, row, return address. So the size
  * of each frame is guessed to be what it was the last time, and only compared with what the row says: a processor that
- * finds comparisons to hold goes on meanwhile.
+ * finds comparisons to hold goes on meanwhile. All else that is done is few instructions, of no more values than there are
+ * registers.
  */
 static inline enum stub_step walk_plain(const struct stub_rows *rows, struct stack *stack, struct stub_frame *frame,
-					uint32_t depth, uint64_t *odd)
+					uint64_t depth, uint64_t *odd)
 {
-	uint64_t sp = frame->sp, pc = frame->pc, fp_at = frame->fp_at, high = frame->high, hash = stack->hash;
-	uint64_t *frames = stack->frames, count = stack->count, salt = count * ODD;
-	uint32_t nothing = 0, *sizes = stack->sizes ? stack->sizes : &nothing;
-	uint64_t size_mask = stack->sizes ? MW_RING_MEMO_SIZES - 1 : 0;
-	enum stub_step step = STUB_CALLER;
+	uint64_t sp = frame->sp, pc = frame->pc, fp_at = frame->fp_at, last = frame->high - 8, hash = stack->hash, row;
+	uint64_t *at = stack->frames + stack->count, *end = stack->frames + depth, *stop = at, start = sp;
+	uint32_t *size = stack->sizes, first = stack->count;
 
 	for (;;) {
-		uint64_t row = stub_row_of(rows, pc), cfa = sp, next;
-		uint32_t *size;
+		uint64_t next;
+		uint32_t n;
+		bool cached;
 
-		*odd = row;
-		if (unlikely((row & ROW_SHAPE) != MW_ROW_SP)) {
-			struct stub_frame now = {pc, sp, frame->fp, fp_at, frame->low, high};
+		if (unlikely(at == stop)) {
+			uint64_t place = (uint64_t)(at - stack->frames) % MW_RING_MEMO_SIZES;
 
-			if ((row & ROW_SHAPE) != MW_ROW_FP || !frame_fp(&now, &cfa))
+			size = stack->sizes + place;
+			stop = at + (MW_RING_MEMO_SIZES - place);
+			stop = stop < end ? stop : end;
+		}
+		next = sp + __atomic_load_n(size, __ATOMIC_RELAXED);
+		cached = stub_row_cached(rows, pc, &row);
+		n = (uint32_t)mw_row_n(row);
+		if (unlikely(!cached | ((row & ROW_SHAPE) != MW_ROW_SP))) {
+			/* A stack ends at 0. */
+			if (!cached && !pc)
 				break;
-			note_fp(stack, &now, cfa);
-		}
-		cfa += (uint64_t)(int64_t)mw_row_n(row);
-		if (unlikely(cfa - (sp + 8) > high - (sp + 8) || cfa & 7 || count == depth))
-			break;
-		frames[count] = pc;
-		hash += mixed(pc, salt);
-		size = &sizes[count & size_mask];
-		if (likely(*size < DISTRUST)) {
-			uint64_t guess = sp + *size;
+			if (!cached)
+				row = stub_row_find(rows->control, pc);
+			n = (uint32_t)mw_row_n(row);
+			if ((row & ROW_SHAPE) != MW_ROW_SP) {
+				struct stub_frame now = {pc, sp, frame->fp, fp_at, frame->low, frame->high};
 
-			next = guess;
-			/* Not to be known to be the same. */
-			__asm__("" : "+r"(next));
-			if (unlikely(guess != cfa)) {
-				*size = distrust(cfa - sp);
-				next = cfa;
+				n = size_by_fp(stack, &now, row);
+				if (!n)
+					break;
 			}
-		} else {
-			next = cfa;
-			*size = (*size ^ distrust(cfa - sp)) % DISTRUST ? distrust(cfa - sp) : *size - DISTRUST;
 		}
-		count++;
-		salt += ODD;
-		cfa += (uint64_t)(int64_t)mw_row_fp_at(row);
-		fp_at = row & MW_ROW_FP_SAVED << 8 ? cfa : fp_at;
-		pc = stub_read(next - 8);
-		sp = next;
-		/* A stack ends at 0; where no caller has room there is none. */
-		if (unlikely(!pc || sp > high - 8)) {
-			step = pc ? STUB_SLOW : STUB_END;
+		/* Read anew: what is compared must not be taken in the other's place. */
+		if (unlikely(__atomic_load_n(size, __ATOMIC_RELAXED) != n)) {
+			next = sp + n;
+			*size = *size < DISTRUST || (*size ^ distrust(n)) % DISTRUST ? distrust(n) : *size - DISTRUST;
+		}
+		if (unlikely(next > last || at == end))
 			break;
-		}
-		note(stack, sp - 8, pc);
+		*at++ = pc;
+		size++;
+		hash = hashed(hash, pc);
+		fp_at = row & MW_ROW_FP_SAVED << 8 ? next + (uint64_t)(int64_t)mw_row_fp_at(row) : fp_at;
+		sp = next;
+		pc = stub_read(sp - 8);
 	}
+	*odd = row;
 	frame->sp = sp;
 	frame->pc = pc;
 	frame->fp_at = fp_at;
 	stack->hash = hash;
-	stack->count = (uint32_t)count;
-	return step;
+	stack->count = (uint32_t)(at - stack->frames);
+	note_frames(stack, first, start, frame);
+	return pc ? STUB_CALLER : STUB_END;
 }
 
 /* Any other step. */
@@ -382,14 +424,14 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 
 	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF)
 		stack->memo = NULL;
-	if (step == STUB_CALLER)
+	if (step == STUB_CALLER || !frame->pc)
 		note(stack, frame->sp - 8, frame->pc);
 	if (step != STUB_SIGNAL || !stack->count)
 		return step;
 	/* What a signal has interrupted is no call: its pc counts as one that follows a call there, as is that of the
 	 * code that the handler returns to. */
 	stack->frames[stack->count - 1]++;
-	stack->hash += mixed(MW_ROW_SIGNAL, stack->count * ODD);
+	stack->hash = hashed(stack->hash, MW_ROW_SIGNAL);
 	stack->crossed = true;
 	return frame_cross(visit, frame);
 }
@@ -399,14 +441,16 @@ static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t 
 {
 	struct mw_ring_control *control = visit->control;
 	uint32_t depth = control->depth, cut = MW_RING_COMPLETE;
-	struct stub_rows rows = stub_rows(control);
+	struct stub_rows rows;
 	struct stub_frame frame;
 	enum stub_step step = STUB_SLOW;
 
 	stack->crossed = false;
 	stack->hash = (uint64_t)visit->call->hook << 8 | flags;
 	stack->count = 0;
-	memo_begin(visit, stack, rows.generation);
+	/* No later than that of the rows. */
+	memo_begin(visit, stack, __atomic_load_n(&control->generation, __ATOMIC_ACQUIRE));
+	rows = stub_rows(control);
 	frame_first(visit, &frame);
 	for (unsigned i = 0; i < STEPS; i++) {
 		uint64_t row;
@@ -423,8 +467,6 @@ static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t 
 		if (step != STUB_CALLER)
 			break;
 	}
-	if (frame.pc == 0)
-		note(stack, frame.sp - 8, 0);
 	stack->top = frame.sp;
 	if (step != STUB_END)
 		cut = MW_RING_BROKEN;
@@ -638,10 +680,12 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		return MW_RING_STACK_NONE;
 	}
 	slot->walks++;
+	memo = memo_at(visit);
+	stack.sizes = memo->sizes;
 	/* A handler that has come into a visit keeps its hands off what that one is at. */
-	memo = control->memos && !control->compare && !visit->inside ? memo_at(visit) : NULL;
-	stack.sizes = memo ? memo->sizes : NULL;
-	if (likely(memo) && !memo_rests(&memo)) {
+	if (unlikely(control->compare || visit->inside)) {
+		memo = NULL;
+	} else if (!memo_rests(&memo)) {
 		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (likely(recall(visit, memo, flags))) {

@@ -87,6 +87,7 @@ class Window:
         if self.process.wait(120) != 0:
             raise RuntimeError("memwatch failed with status %d" % self.process.returncode)
         self.report = load(self.path)
+        # A sampled window is never complete.
         if any(self.report["lost"].values()):
             print("bench: events were lost: %s" % self.report.get("lost"), file=sys.stderr)
 

@@ -25,7 +25,8 @@ ENGINES = ('trap', 'jump')
 PEERS = ('clang', 'clang-dwarf4', 'clang-split-zstd', 'gcc', 'gcc-dwarf4-zstd', 'gcc-lto', 'gcc-types', 'gcc-dwz', 'rust',
          'rust-lto')
 SKIPS = re.compile(r'^OK \(skipped=1\)$', re.M)
-LONGEST = 900  # seconds of an attempt
+RESULTS = re.compile(r'^result: (.*)$', re.M)  # figures that an attempt has to show
+LONGEST = 1800  # seconds of an attempt
 SKIPPED = 77
 
 # topic: live tests, and a word in the name of each of their methods that is meant (all, where there is none).
@@ -44,6 +45,7 @@ LIVE_TOPICS = {
     'malloc': {'failures': ('call_fails', 'calls_fail')},
     'damage': {'recording': ('cut_anywhere',), 'scribble': ()},
     'stacks': {'oracle': (), 'same': ()},
+    'sampling': {'estimates': ('truth',)},
 }
 # topic: a program of unit tests, and groups of it.
 UNIT_TOPICS = {
@@ -119,6 +121,8 @@ def soak(topic, config):
         status, out = attempt(command, seed)
         attempts += 1
         skipped += status == SKIPPED or status == 0 and bool(SKIPS.search(out))
+        for line in RESULTS.findall(out):
+            print(line, flush=True)
         if status not in (0, SKIPPED):
             failures += 1
             why = 'took too long' if status is None else f'ended with {status}'

@@ -4,7 +4,7 @@
  * stack the same every time, with return addresses that vary in a way that no branch predictor learns, and with frames'
  * sizes that vary, too. Nobody else is at the ring, so that a busy machine matters little: to compare two recorders.
  *
- * What perf samples of it, scripts/recorder-profile tells by instruction: the image's address is in the first line.
+ * scripts/bench --annotate ROW tells by instruction what perf samples of it: the image's address is in the first line.
  */
 #include "image.h"
 #include "shared.h"

@@ -274,6 +274,44 @@ static void test_fast_path_samples(void **state)
 	assert_false(shared_next(&shared, slot, &record));
 }
 
+/* As many as are to be, of blocks that are smaller than the interval and larger. */
+static void test_fast_path_share(void **state)
+{
+	static const struct {
+		uint64_t size;
+		double p; /* 1 - exp(-size / interval) */
+	} sizes[] = {{8, 0.0019512205}, {1024, 0.2211992169}, {4096, 0.6321205588}, {8192, 0.8646647168}};
+	const uint64_t calls = 200000;
+	struct mw_stub_hook hook = {
+		.original = (uint64_t)(uintptr_t)give_block, .flags = MW_STUB_IS_HEAP, .pointer = NO, .count = NO};
+	void *allocate = image_trampoline_to(image, 0, &hook, mw_stub_header()->enter_size0), *release;
+
+	(void)state;
+	hook.role = 4;
+	hook.pointer = 0;
+	release = image_trampoline_to(image, 1, &hook, mw_stub_header()->enter_free);
+	image_use_rdfsbase(image);
+	shared.control->sampling = mw_ring_sampling(4096, 3);
+	image_guard(image, MW_STUB_GUARD_SAMPLING);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		double p = sizes[i].p, off;
+		uint64_t sampled = 0;
+
+		for (uint64_t j = 0; j < calls; j++) {
+			struct mw_ring_slot *slot = own_slot();
+			uint64_t reserved = slot->reserved;
+
+			slot->drained = reserved;
+			((void *(*)(uint64_t))(uintptr_t)allocate)(sizes[i].size);
+			sampled += slot->reserved != reserved;
+			((void (*)(void *))(uintptr_t)release)(shared.control);
+		}
+		off = (double)sampled - (double)calls * p;
+		/* Five standard errors. */
+		assert_true(off * off < 25 * (double)calls * p * (1 - p));
+	}
+}
+
 static void test_header(void **state)
 {
 	const struct mw_stub_header *header = mw_stub_header();
@@ -427,8 +465,8 @@ UNIT_GROUP(image)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_header),   T(test_registers), T(test_fast_paths), T(test_fast_path_samples),
-		T(test_find_fde), T(test_fork),      T(test_signals),
+		T(test_header),          T(test_registers), T(test_fast_paths), T(test_fast_path_samples),
+		T(test_fast_path_share), T(test_find_fde),  T(test_fork),       T(test_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -490,7 +490,7 @@ static void test_rows(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 10; i++) {
 		rows[i] = (struct mw_ring_row){.pc = 0x100 + i * 0x10, .row = i};
-		dictionary[i] = mw_row(MW_ROW_SP, (int32_t)(8 * i), MW_ROW_FP_SAME, 0);
+		dictionary[i] = mw_row(MW_ROW_SP, (int32_t)(8 * i + 8), MW_ROW_FP_SAME, 0);
 	}
 	control->dictionary_count = 9;
 	index->count = 1;
@@ -505,6 +505,12 @@ static void test_rows(void **state)
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500191)), MW_ROW_NONE);
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500201)), MW_ROW_NONE);
 	assert_int_equal(mw_row_kind(stub_row(control, (uint64_t)(uintptr_t)mw_stub_returned)), MW_ROW_OURS);
+	/* A frame has room for its return address, and is of whole words. */
+	for (int32_t i = 0; i < 8; i++) {
+		dictionary[8] = mw_row(MW_ROW_SP, i % 2 ? i * 8 + 4 : -i, MW_ROW_FP_SAME, 0);
+		control->generation++;
+		assert_int_equal(mw_row_kind(stub_row(control, 0x500181)), MW_ROW_SLOW);
+	}
 	/* What was found is kept until another generation. */
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_SP);
 	dictionary[0] = mw_row(MW_ROW_END, 0, 0, 0);
