@@ -19,7 +19,8 @@ COUNTERS = 64
 PAGES = 16  # of each kind of memory; each fourth is never written to
 COPY = 'memwatch copy'
 # Where memwatch is made to fail, and to stop to be killed.
-POINTS = ('quiesce.seize', 'quiesce.stop', 'copy.make', 'call.begin', 'call.result', 'copy.settle', 'copy.stand', 'copy.reap')
+POINTS = ('quiesce.seize', 'quiesce.stop', 'copy.make', 'call.begin', 'call.result', 'copy.settle', 'copy.stand',
+          'copy.reap')
 
 
 # Two children that have ended: one made by clone() without an exit signal, one that goes by a copy's name.
