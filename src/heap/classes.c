@@ -2,7 +2,6 @@
 /* classes.c: names of classes and variables (classes.h). */
 #include "heap/classes.h"
 
-#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "symbol/demangle.h"
@@ -18,8 +17,8 @@
 /* A symbol of data. */
 struct variable {
 	uint64_t vaddr, size;
-	const char *mangled; /* in the table's text */
-	char *name;          /* demangled when it is first asked for */
+	char *mangled;
+	char *name; /* demangled when it is first asked for */
 };
 
 /* Those of a module, by address. */
@@ -61,7 +60,7 @@ void mw_classes_destroy(struct mw_classes *classes)
 		return;
 	MW_EACH(table, classes->variables, classes->variables_count) {
 		MW_EACH(variable, table->items, table->count) {
-			free((char *)(uintptr_t)variable->mangled);
+			free(variable->mangled);
 			free(variable->name);
 		}
 		free(table->items);
@@ -79,18 +78,18 @@ void mw_classes_destroy(struct mw_classes *classes)
 static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct variables *table = context;
-	char *mangled;
+	struct variable *variable;
 
 	if (!symbol->object || !symbol->size)
 		return true;
-	mangled = strdup(symbol->name);
-	if (!mangled || !MW_VECTOR_ROOM(table->items, table->count, table->capacity)) {
-		free(mangled);
-		table->no_memory = true;
+	table->no_memory = !MW_VECTOR_ROOM(table->items, table->count, table->capacity);
+	if (table->no_memory)
 		return false;
-	}
-	table->items[table->count++] = (struct variable){symbol->vaddr, symbol->size, mangled, NULL};
-	return true;
+	variable = &table->items[table->count++];
+	*variable = (struct variable){.vaddr = symbol->vaddr, .size = symbol->size};
+	variable->mangled = strdup(symbol->name);
+	table->no_memory = !variable->mangled;
+	return !table->no_memory;
 }
 
 static int by_address(const void *a, const void *b)
@@ -139,6 +138,8 @@ static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, 
 	if (!module || !module->elf)
 		return NULL;
 	MW_TRY(variables_of(classes, module, &table));
+	if (!table || !table->items)
+		return NULL;
 	addr -= module->bias;
 	count = mw_vector_up_to(table->items, table->count, sizeof(*table->items), offsetof(struct variable, vaddr),
 				addr);
@@ -208,13 +209,17 @@ static char *name_of_type(const struct mw_classes *classes, mw_addr info)
 /* Is there a type_info at `info`: an object of a class of the C++ runtime's? */
 static bool is_type(const struct mw_classes *classes, mw_addr info)
 {
-	MW_FREE char *name = NULL;
 	uint64_t table, of_table;
+	bool is = false;
+	char *name;
 
 	if (!read_word(classes, info, &table) || !read_word(classes, table - sizeof(uint64_t), &of_table))
 		return false;
 	name = name_of_type(classes, of_table);
-	return name && strncmp(name, RUNTIME, strlen(RUNTIME)) == 0;
+	if (name)
+		is = strncmp(name, RUNTIME, strlen(RUNTIME)) == 0;
+	free(name);
+	return is;
 }
 
 /* "typeinfo name for shop::Session" */

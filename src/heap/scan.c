@@ -310,6 +310,22 @@ static void tell(struct mw_scan *scan, uint64_t scanned)
 	scan->options->progress(scan->options->context, scan->told);
 }
 
+/* Most words are no pointers: four at a time need one branch. */
+static void look_at_all(struct mw_scan_worker *worker, const uint64_t *words, size_t count, mw_addr at, uint32_t source)
+{
+	uint64_t mask = worker->scan->mask, lowest = worker->scan->lowest, extent = worker->scan->extent;
+	size_t i = 0;
+
+#define IN(word) (((word)&mask) - lowest < extent)
+	for (; i + 4 <= count; i += 4)
+		if (IN(words[i]) | IN(words[i + 1]) | IN(words[i + 2]) | IN(words[i + 3]))
+			for (size_t k = i; k < i + 4; k++)
+				look_at(worker, words[k], at + k * sizeof(*words), source);
+	for (; i < count; i++)
+		look_at(worker, words[i], at + i * sizeof(*words), source);
+#undef IN
+}
+
 /* `words` begin at `start`, a multiple of 8. */
 static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_addr start, mw_addr from, mw_addr to,
 		       uint32_t source)
@@ -317,8 +333,8 @@ static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_
 	mw_addr at = (from + 7) & ~UINT64_C(7);
 	uint64_t scanned;
 
-	for (words += (at - start) / sizeof(*words); at < to && to - at >= sizeof(*words); at += sizeof(*words))
-		look_at(worker, *words++, at, source);
+	if (at < to)
+		look_at_all(worker, words + (at - start) / sizeof(*words), (to - at) / sizeof(*words), at, source);
 	worker->scanned += to - from;
 	if (worker->scanned < WINDOW)
 		return;
