@@ -19,7 +19,8 @@ COUNTERS = 64
 PAGES = 16  # of each kind of memory; each fourth is never written to
 COPY = 'memwatch copy'
 # Where memwatch is made to fail, and to stop to be killed.
-POINTS = ('quiesce.seize', 'quiesce.stop', 'copy.make', 'call.begin', 'call.result', 'copy.settle', 'copy.stand', 'copy.reap')
+POINTS = ('quiesce.seize', 'quiesce.stop', 'copy.make', 'call.begin', 'call.result', 'copy.settle', 'copy.stand',
+          'copy.reap')
 
 
 # Two children that have ended: one made by clone() without an exit signal, one that goes by a copy's name.
@@ -325,6 +326,40 @@ class SnapshotTest(unittest.TestCase):
 
     def test_provides_pages(self):
         self.check_no_copy(Copied(self, 'provides'), 'userfaultfd')
+
+    def in_cgroup(self, controller, pid, **limits):
+        """Put a process into a control group of its own with these limits (version 1 of them)."""
+        path = f'/sys/fs/cgroup/{controller}/mwlive-{os.getpid()}-{pid}'
+        try:
+            os.mkdir(path)
+            self.addCleanup(self.remove_cgroup, path)
+            for name, value in (*limits.items(), ('cgroup.procs', pid)):
+                with open(f'{path}/{name.replace("__", ".")}', 'w', encoding='ascii') as f:
+                    f.write(str(value))
+        except OSError as error:
+            self.skipTest(f'no control group can be made: {error}')
+
+    @staticmethod
+    def remove_cgroup(path):
+        """What is in it has ended by now, or is about to."""
+        def removed():
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+            return not os.path.exists(path)
+        mwlive.wait_until(removed, f'{path} is empty')
+
+    def limited(self, controller, mib, **limits):
+        """A target in such a group; it ends before that is removed."""
+        target = mwlive.Target(self, 'copied', 'idle', mib)
+        self.in_cgroup(controller, target.pid, **limits)
+        self.addCleanup(mwlive.kill_quietly, target.process)
+        return Copied(self, 'idle', target=target)
+
+    def test_memory_cgroup(self):
+        self.check_no_copy(self.limited('memory', 96, memory__limit_in_bytes=128 << 20), 'memory cgroup has')
+
+    def test_pids_cgroup(self):
+        self.check_no_copy(self.limited('pids', 4, pids__max=1), 'pids cgroup')
 
     def test_in_a_pid_namespace(self):
         """The process knows the copy by another number than memwatch."""
