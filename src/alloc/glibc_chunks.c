@@ -440,7 +440,9 @@ unsigned mw_glibc_cache_chunks(struct mw_glibc_window *window, mw_addr at, const
 		unsigned length = open_bin(&cache, bin, &block);
 		uint64_t size;
 
-		for (unsigned i = 0; cache.good[bin] && block && i <= length; i++, block = next)
+		if (!cache.good[bin] && !(members->torn && cache.layout->keys))
+			continue;
+		for (unsigned i = 0; block && i <= length && may_follow(&cache.list, block); i++, block = next)
 			if (!step(&cache.list, block, &next, &size) ||
 			    !members->each(members->context, block - BLOCK_AT, size))
 				break;

@@ -100,6 +100,7 @@ struct mw_glibc_members {
 	void *context;
 	bool (*may_hold)(void *context, mw_addr addr);             /* may a chunk of an arena be there? */
 	bool (*each)(void *context, mw_addr chunk, uint64_t size); /* false: enough */
+	bool torn; /* also of a cache's lists that do not fit, as far as they lead; a chunk may be told twice */
 };
 
 /* All that an arena's fast bins hold. False: one of them leads to what is no such chunk. */
@@ -123,7 +124,7 @@ struct mw_error *mw_glibc_caches_see(struct mw_glibc_caches *caches, struct mw_g
 				     const struct mw_glibc_chunk *chunk) MW_MUST_CHECK;
 /*
  * All that the cache whose block is at `cache` holds. A list that is not as long as the cache says, give or take the
- * one that its thread may be about to put there or to take, is left out. Returns how many lists were.
+ * one that its thread may be about to put there or to take, does not fit, and is left out. Returns how many do not.
  */
 unsigned mw_glibc_cache_chunks(struct mw_glibc_window *window, mw_addr cache, const struct mw_glibc_members *members);
 

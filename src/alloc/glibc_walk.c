@@ -176,7 +176,7 @@ static bool try_thread(struct walk *walk, const struct mw_glibc_arena *arena, st
 static void walk_arena(struct walk *walk, struct mw_glibc_arena *arena)
 {
 	bool is_main = arena == &walk->arenas->main;
-	const struct mw_glibc_members members = {walk, may_hold, add_fast};
+	const struct mw_glibc_members members = {.context = walk, .may_hold = may_hold, .each = add_fast};
 	size_t caches = walk->caches.count;
 
 	for (unsigned i = 0; i < ATTEMPTS && !walk->window.late; i++) {
@@ -231,7 +231,7 @@ struct mw_error *mw_glibc_arenas_walk(const struct mw_glibc_process *process, ui
 		.window = {.process = process, .deadline_ns = deadline_ns, .bytes = bytes},
 		.arenas = arenas,
 	};
-	const struct mw_glibc_members cached = {&walk, may_hold, move_cached};
+	const struct mw_glibc_members cached = {.context = &walk, .may_hold = may_hold, .each = move_cached};
 
 	if (!bytes)
 		return mw_error_nomem();

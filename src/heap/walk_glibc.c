@@ -453,7 +453,7 @@ static bool free_cached(void *context, mw_addr chunk, uint64_t size)
 
 static struct mw_error *free_fast_bins(struct mw_glibc_walk *walk, const struct mw_glibc_arena *arena)
 {
-	const struct mw_glibc_members members = {walk, may_hold, free_fast};
+	const struct mw_glibc_members members = {.context = walk, .may_hold = may_hold, .each = free_fast};
 	bool good;
 
 	begin_bounded(walk);
@@ -467,7 +467,8 @@ static struct mw_error *free_fast_bins(struct mw_glibc_walk *walk, const struct 
 
 static struct mw_error *free_caches(struct mw_glibc_walk *walk)
 {
-	const struct mw_glibc_members members = {walk, may_hold, free_cached};
+	const struct mw_glibc_members members = {
+		.context = walk, .may_hold = may_hold, .each = free_cached, .torn = true};
 
 	MW_EACH(cache, walk->caches.items, walk->caches.count) {
 		unsigned bad;
