@@ -219,7 +219,7 @@ static void assert_found_busy(const char *library, const char *program, const st
 {
 	struct process process;
 
-	for (unsigned seed = 0; seed < 20; seed++) {
+	for (unsigned seed = 0; seed < 8; seed++) {
 		struct mw_amount live, own;
 
 		start(&process, library, program, seed, true);
@@ -552,7 +552,7 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 		if (!is_there((library) ? (library) : (program)))                                                      \
 			skip();                                                                                        \
 		start(&process, library, program, 1, false);                                                           \
-		walk_spoilt(&process, &mw_walker_##name, 60);                                                          \
+		walk_spoilt(&process, &mw_walker_##name, 40);                                                          \
 		end(&process);                                                                                         \
 	}
 
