@@ -295,8 +295,8 @@ struct mw_report {
 	} lost;
 	struct mw_report_sampling sampling;
 	struct mw_report_totals totals[MW_KIND_COUNT];
-	const struct mw_report_leaks *leaks; /* of all stacks, without a holder; NULL: not looked for */
-	bool tracked[MW_KIND_COUNT];         /* false: this kind was not recorded */
+	struct mw_report_leaks *leaks; /* of all stacks, without a holder; NULL: not looked for */
+	bool tracked[MW_KIND_COUNT];   /* false: this kind was not recorded */
 	struct mw_report_sample *memory;
 	size_t memory_count;
 	struct mw_report_mark *marks; /* inside the interval */

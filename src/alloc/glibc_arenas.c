@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DATA       ((size_t)8 << 20) /* of one file's data that is looked through */
+#define MAX_DATA       ((size_t)8 << 20) /* of one file's data that is looked through: its end */
 #define MAX_CANDIDATES 65536u            /* multiples of 64 MiB that are looked at */
 #define MAX_ARENAS     65536u
 #define PAGE           4096u
@@ -172,15 +172,17 @@ static void take_main(const struct mw_glibc_process *process, const unsigned cha
 static struct mw_error *find_main(const struct mw_glibc_process *process, const struct mw_glibc_span *data,
 				  struct mw_glibc_arenas *arenas)
 {
+	/* What is linked in stands behind the program's own. */
 	size_t size = data->end - data->start < MAX_DATA ? (size_t)(data->end - data->start) : MAX_DATA, got;
+	mw_addr start = data->end - size;
 	unsigned char *bytes = malloc(size);
 
 	if (!bytes)
 		return mw_error_nomem();
-	got = process->read(process->context, data->start, bytes, size);
+	got = process->read(process->context, start, bytes, size);
 	for (size_t at = 0; at + GLIBC_STATE_END <= got; at += 8)
-		if (are_bins(bytes + at, data->start + at))
-			take_main(process, bytes + at, data->start + at, arenas);
+		if (are_bins(bytes + at, start + at))
+			take_main(process, bytes + at, start + at, arenas);
 	free(bytes);
 	return NULL;
 }

@@ -348,7 +348,7 @@ static const struct mw_cli_option heap_options[] = {
 
 const struct mw_cli_command mw_cli_command_heap = {
 	.name = "heap",
-	.summary = "look at the whole heap of a process: what is there, what is lost",
+	.summary = "the whole heap: what is lost, who holds the rest",
 	.synopsis = "memwatch heap -p PID [OPTION...]\n",
 	.help = "Look once at the whole heap of a running process, without a window: which of its\n"
 		"blocks are lost, who holds the others, and what its memory is used for.\n\n",

@@ -4,6 +4,7 @@
 
 #include "heap/look.h"
 #include "session/outputs.h"
+#include "session/process_setup.h"
 #include "session/terminal.h"
 
 #define LEAST_NAMED 50u /* groups whose holders are looked for */
@@ -40,6 +41,7 @@ static struct mw_error *look_and_write(const struct mw_cli_options *options, str
 		.holders = options->heap.holders,
 		.progress = show,
 		.context = progress,
+		.interrupted = mw_process_setup_interrupted(),
 	};
 	struct mw_look *look = NULL;
 	struct mw_error *err;

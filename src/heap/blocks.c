@@ -12,14 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN        16u
-#define PAGE_SHIFT   12u
+#define GRAIN      16u
+#define PAGE_SHIFT 12u
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* the table is made anew for each input */
+#define LEAF_SHIFT   24u
+#define ADDRESS_BITS 36u
+#else
 #define LEAF_SHIFT   30u
 #define ADDRESS_BITS 48u
-#define LEAVES       (1u << (ADDRESS_BITS - LEAF_SHIFT))
-#define LEAF_PAGES   (1u << (LEAF_SHIFT - PAGE_SHIFT))
-#define RANK_WORDS   8u /* of 64 bits, from one rank to the next */
-#define RANK_BITS    (64u * RANK_WORDS)
+#endif
+#define LEAVES     (1u << (ADDRESS_BITS - LEAF_SHIFT))
+#define LEAF_PAGES (1u << (LEAF_SHIFT - PAGE_SHIFT))
+#define RANK_WORDS 8u /* of 64 bits, from one rank to the next */
+#define RANK_BITS  (64u * RANK_WORDS)
 
 struct mw_blocks {
 	struct mw_heap_allocator *allocators;
@@ -577,6 +582,11 @@ bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t
 		return false;
 	*number = span->first + (span->segment ? (uint32_t)index : rank_of(span, index) - 1);
 	return true;
+}
+
+const struct mw_span *mw_blocks_span_of(const struct mw_blocks *blocks, mw_addr addr)
+{
+	return span_of(blocks, addr);
 }
 
 bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr)

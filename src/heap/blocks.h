@@ -130,6 +130,8 @@ uint32_t mw_blocks_segments(const struct mw_blocks *blocks);
 bool mw_blocks_find(const struct mw_blocks *blocks, mw_addr addr, struct mw_block *out);
 /* May `addr` point into a span at all? Two loads: for the words of a scan. */
 bool mw_blocks_may_hold(const struct mw_blocks *blocks, mw_addr addr);
+/* The span that holds `addr`, or NULL. */
+const struct mw_span *mw_blocks_span_of(const struct mw_blocks *blocks, mw_addr addr);
 /* Does a live block start at exactly `addr`? Faster, for the words of a scan: most pointers are to a block's start. */
 bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t *number);
 /* Let the processor fetch what these will look at. */

@@ -2,7 +2,6 @@
 /* classes.c: names of classes and variables (classes.h). */
 #include "heap/classes.h"
 
-#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "symbol/demangle.h"
@@ -139,6 +138,8 @@ static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, 
 	if (!module || !module->elf)
 		return NULL;
 	MW_TRY(variables_of(classes, module, &table));
+	if (!table || !table->items)
+		return NULL;
 	addr -= module->bias;
 	count = mw_vector_up_to(table->items, table->count, sizeof(*table->items), offsetof(struct variable, vaddr),
 				addr);
@@ -150,6 +151,13 @@ static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, 
 		*offset = addr - table->items[i].vaddr;
 	}
 	return NULL;
+}
+
+const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr)
+{
+	const struct mw_module *module = module_of(classes, addr);
+
+	return module ? module->path : NULL;
 }
 
 struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, const char **name, uint64_t *offset)
@@ -201,13 +209,17 @@ static char *name_of_type(const struct mw_classes *classes, mw_addr info)
 /* Is there a type_info at `info`: an object of a class of the C++ runtime's? */
 static bool is_type(const struct mw_classes *classes, mw_addr info)
 {
-	MW_FREE char *name = NULL;
 	uint64_t table, of_table;
+	bool is = false;
+	char *name;
 
 	if (!read_word(classes, info, &table) || !read_word(classes, table - sizeof(uint64_t), &of_table))
 		return false;
 	name = name_of_type(classes, of_table);
-	return name && strncmp(name, RUNTIME, strlen(RUNTIME)) == 0;
+	if (name)
+		is = strncmp(name, RUNTIME, strlen(RUNTIME)) == 0;
+	free(name);
+	return is;
 }
 
 /* "typeinfo name for shop::Session" */

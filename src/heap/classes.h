@@ -29,4 +29,7 @@ struct mw_error *mw_classes_of(struct mw_classes *classes, uint64_t word, const 
 struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, const char **name,
 				     uint64_t *offset) MW_MUST_CHECK;
 
+/* The path of the file whose data an address lies in, zeroed data too; NULL: none is known. Good as long as `modules`. */
+const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr);
+
 #endif

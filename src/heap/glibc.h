@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * glibc.h: what the parts of glibc's walker share: walk_glibc.c (arenas), glibc_mapped.c (blocks with a mapping of their
- * own), glibc_trim.c (what malloc_trim() would give back). Where arenas are and how chunks follow one another is known
+ * glibc.h: what the parts of glibc's walker share: walk_glibc.c (arenas), glibc_memory.c (an image as what
+ * src/alloc reads), glibc_mapped.c (blocks with a mapping of their own), glibc_hands.c (what threads inside malloc work on),
+ * glibc_trim.c (what malloc_trim() would give back). Where arenas are and how chunks follow one another is known
  * by src/alloc alone.
  *
  * A chunk's block begins 16 bytes behind it and ends 8 bytes into the next chunk: so a segment of a span goes from one
@@ -49,6 +50,19 @@ struct mw_glibc_walk {
 	struct mw_error *err; /* the first that came up where none can be returned */
 };
 
+/* What of an image's mappings may have to do with glibc. Zero-initialise. */
+struct mw_glibc_spans {
+	struct mw_glibc_span *anonymous, *data;
+	size_t anonymous_count, anonymous_capacity, data_count, data_capacity;
+	struct mw_glibc_span heap;
+};
+
+/* Errors: MEMORY. */
+struct mw_error *mw_glibc_spans_find(const struct mw_image *image, struct mw_glibc_spans *out) MW_MUST_CHECK;
+void mw_glibc_spans_deinit(struct mw_glibc_spans *spans);
+/* To be mw_glibc_process's `read`, with an image as its context: pages of anonymous memory that are not there are zeros. */
+size_t mw_glibc_read(void *context, mw_addr addr, void *out, size_t size);
+
 /* Memory of the copy's that was passed over. */
 struct mw_error *mw_glibc_skip(struct mw_glibc_walk *walk, mw_addr start, mw_addr end, const char *why) MW_MUST_CHECK;
 
@@ -56,6 +70,13 @@ struct mw_error *mw_glibc_skip(struct mw_glibc_walk *walk, mw_addr start, mw_add
 struct mw_error *mw_glibc_parameters_find(struct mw_glibc_walk *walk) MW_MUST_CHECK;
 /* Add all blocks that have a mapping of their own, of all copies: `count` of them, MW_SIZE_UNKNOWN. Errors: MEMORY. */
 struct mw_error *mw_glibc_add_mapped(struct mw_glibc_walk *walk, uint64_t count) MW_MUST_CHECK;
+/* Does a thread work on an arena of this copy's, or wait for one? */
+bool mw_glibc_is_locked(const struct mw_glibc_walk *walk);
+/*
+ * A thread that is about to allocate a block or to free it has the chunk's address, and none may have the block's. So it
+ * is no block that somebody could have lost, but what is in it counts: it is passed over. Errors: MEMORY.
+ */
+struct mw_error *mw_glibc_take_from_hands(struct mw_glibc_walk *walk) MW_MUST_CHECK;
 /* Bytes that malloc_trim(0) would give back now: blocks in threads' caches are live as yet, those in fast bins free. */
 uint64_t mw_glibc_trimmable(const struct mw_glibc_walk *walk);
 

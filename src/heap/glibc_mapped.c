@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DATA    ((size_t)8 << 20) /* of one file's data that is looked through */
+#define MAX_DATA    ((size_t)8 << 20) /* of one file's data that is looked through: its end */
 #define MOST_MAPPED 65536u            /* what n_mmaps_max is unless a program sets it */
 #define MOST_BINS   76u
 #define MOST_CACHED (UINT64_C(8) << 20)
@@ -86,7 +86,7 @@ struct mw_error *mw_glibc_parameters_find(struct mw_glibc_walk *walk)
 		bytes = malloc(size);
 		if (!bytes)
 			return mw_error_nomem();
-		got = process->read(process->context, data->start, bytes, size);
+		got = process->read(process->context, data->end - size, bytes, size);
 		for (size_t at = BEFORE; at + BEHIND <= got; at += 8)
 			if (are_parameters(process, bytes + at, &walk->parameters))
 				return NULL;

@@ -144,7 +144,7 @@ static struct mw_error *find_links(struct graph *graph, struct mw_scan *scan)
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);)
 			if (segment.live)
 				mw_frontier_add(&all, segment.number);
-	mw_scan_set_visit(scan, visit_link, graph, NULL, NULL);
+	mw_scan_begin(scan, visit_link, graph, NULL, false);
 	mw_scan_frontier(scan, &all);
 	mw_frontier_deinit(&all);
 	return graph->out_of_memory ? mw_error_nomem() : NULL;

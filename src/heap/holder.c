@@ -73,7 +73,7 @@ static struct mw_error *name_root(const struct mw_image *image, struct mw_classe
 				  char **out)
 {
 	const struct mw_image_mapping *mapping = mw_image_mapping_of(image, root->at);
-	const char *name = NULL, *path = mapping ? mapping->path : "";
+	const char *name = NULL, *path = mapping ? mapping->path : "", *file = mw_classes_file(classes, root->at);
 	uint64_t offset = 0;
 	char *text = NULL;
 
@@ -94,7 +94,7 @@ static struct mw_error *name_root(const struct mw_image *image, struct mw_classe
 		else if (name)
 			text = text_of("global %s", name);
 		else
-			text = text_of("data of %s at %#" PRIx64, *path ? path : "a module", root->at);
+			text = text_of("data of %s at %#" PRIx64, file ? file : "a module", root->at);
 		break;
 	case MW_ROOT_MAPPING:
 		text = text_of("%s at %#" PRIx64, *path ? path : "anonymous memory", root->at);

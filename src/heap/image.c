@@ -11,7 +11,7 @@ const struct mw_image_mapping *mw_image_mapping_of(const struct mw_image *image,
 	size_t count = mw_vector_up_to(image->mappings, image->mapping_count, sizeof(*image->mappings),
 				       offsetof(struct mw_image_mapping, start), addr);
 
-	return count && addr < image->mappings[count - 1].end ? &image->mappings[count - 1] : NULL;
+	return image->mappings && count && addr < image->mappings[count - 1].end ? &image->mappings[count - 1] : NULL;
 }
 
 static mw_addr run_end(const struct mw_image_run *run)
@@ -25,7 +25,7 @@ static size_t run_behind(const struct mw_image *image, mw_addr addr)
 	size_t count = mw_vector_up_to(image->runs, image->run_count, sizeof(*image->runs),
 				       offsetof(struct mw_image_run, start), addr);
 
-	return count && run_end(&image->runs[count - 1]) > addr ? count - 1 : count;
+	return image->runs && count && run_end(&image->runs[count - 1]) > addr ? count - 1 : count;
 }
 
 struct mw_image_residence mw_image_residence(const struct mw_image *image, mw_addr start, mw_addr end)
@@ -34,7 +34,8 @@ struct mw_image_residence mw_image_residence(const struct mw_image *image, mw_ad
 
 	if (!image->runs && end > start)
 		sum.resident = end - start;
-	for (size_t i = run_behind(image, start); i < image->run_count && image->runs[i].start < end; i++) {
+	for (size_t i = run_behind(image, start); image->runs && i < image->run_count && image->runs[i].start < end;
+	     i++) {
 		const struct mw_image_run *run = &image->runs[i];
 		mw_addr from = run->start > start ? run->start : start;
 		mw_addr to = run_end(run) < end ? run_end(run) : end;

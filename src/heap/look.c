@@ -12,6 +12,7 @@
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
+#include "tracee/preflight.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ static struct mw_error *take(struct mw_look *look)
 	const struct mw_heap_snapshot_options options = {.no_fork = look->options.no_fork};
 
 	MW_TRY(copy_holes(look));
+	MW_TRY(mw_preflight(look->pid));
 	announce(look, "taking a snapshot", -1);
 	MW_TRY(mw_heap_snapshot_take(look->pid, &options, &look->snapshot));
 	return mw_maps_read(mw_live_thread(look->pid), &look->maps);
@@ -96,6 +98,7 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 		.hole_count = look->options.hole_count,
 		.progress = on_scan,
 		.context = look,
+		.interrupted = look->options.interrupted,
 	};
 
 	announce(look, "reading the heap", -1);
@@ -146,6 +149,20 @@ static uint64_t page_tables_of(pid_t pid)
 	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : MW_SIZE_UNKNOWN;
 }
 
+/* The path by which the program was executed, where it has several. */
+static char *executed_as(pid_t pid)
+{
+	char *exe = NULL, *executed;
+
+	if (!mw_error_none(mw_exe_read(pid, &exe)))
+		return NULL;
+	executed = mw_exe_executed(pid, exe);
+	if (!executed)
+		return exe;
+	free(exe);
+	return executed;
+}
+
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -168,7 +185,7 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
 	report->pid = look->pid;
 	mw_comm_read(look->pid, look->pid, report->comm);
-	mw_error_destroy(mw_exe_read(look->pid, &report->exe));
+	report->exe = executed_as(look->pid);
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;

@@ -26,6 +26,7 @@ struct mw_look_options {
 	bool no_fork;                                                     /* read the running process */
 	void (*progress)(void *context, const char *phase, double share); /* share < 0: not known. NULL: none */
 	void *context;
+	const volatile sig_atomic_t *interrupted; /* as mw_reach_options has it */
 };
 
 struct mw_look;

@@ -16,6 +16,8 @@
 
 #include <memwatch/heap.h>
 
+#include <signal.h>
+
 enum mw_root_kind {
 	MW_ROOT_REGISTER,
 	MW_ROOT_STACK,   /* of a thread, from sp minus the red zone up */
@@ -43,6 +45,7 @@ struct mw_reach_options {
 	bool holders; /* keep what holders and dominators need: 12 bytes a block more, and a word for each pointer */
 	void (*progress)(void *context, double share); /* NULL: none */
 	void *context;
+	const volatile sig_atomic_t *interrupted; /* not 0: give it up (SYSTEM, EINTR); NULL: never */
 };
 
 struct mw_reached;

@@ -54,6 +54,11 @@ struct mw_scan {
 	mw_scan_visit *visit;
 	void *context;
 	const _Atomic uint64_t *bits;
+	const struct mw_span *spans;
+	bool once;
+	/* A bit for 16 bytes of all spans, 1/128 of them: whether a word with that address was met. NULL: not kept. */
+	_Atomic uint64_t *met;
+	uint64_t *met_first, met_words; /* by span; the number of its first bit */
 	_Atomic uint64_t scanned, unread;
 	uint64_t expected;
 	double told; /* to options->progress */
@@ -178,6 +183,12 @@ static void read_all(struct mw_scan *scan, mw_addr addr, void *buffer, size_t si
 	}
 }
 
+/* Nothing is found any more then: it comes to its end. */
+static bool is_interrupted(const struct mw_scan *scan)
+{
+	return scan->options->interrupted && *scan->options->interrupted;
+}
+
 /* Fill the window; what is not in memory is zero. */
 static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
 {
@@ -186,6 +197,10 @@ static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
 
 	worker->start = start;
 	worker->end = end;
+	if (is_interrupted(worker->scan)) {
+		memset(out, 0, end - start);
+		return;
+	}
 	while (at < end) {
 		if (!mw_image_next_present(worker->scan->image, at, end, &from, &to))
 			from = to = end;
@@ -247,17 +262,42 @@ static void visit_batch(struct mw_scan_worker *worker)
 		scan->visit(scan->context, worker, &pointers[i]);
 }
 
-static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
 {
-	struct mw_scan *scan = worker->scan;
-
-	word &= scan->mask;
-	if (word - scan->lowest >= scan->extent || !mw_blocks_may_hold(scan->blocks, word))
-		return;
-	mw_blocks_prefetch(scan->blocks, word);
+	mw_blocks_prefetch(worker->scan->blocks, word);
 	worker->batch[worker->batch_count++] = (struct word){word, at, source};
 	if (worker->batch_count == BATCH)
 		visit_batch(worker);
+}
+
+/* Has the word been met in this pass? Where two threads meet words at the same time, they may both be told that it has
+ * not. */
+static inline bool was_met(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
+{
+	uint64_t number, bit, bits;
+
+	if (!scan->once || word % 16 != 0)
+		return false;
+	number = scan->met_first[span - scan->spans] + (word - span->start) / 16;
+	bit = UINT64_C(1) << (number % 64);
+	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
+	if (bits & bit)
+		return true;
+	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
+	return false;
+}
+
+static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+{
+	const struct mw_scan *scan = worker->scan;
+	const struct mw_span *span;
+
+	word &= scan->mask;
+	if (word - scan->lowest >= scan->extent)
+		return;
+	span = mw_blocks_span_of(scan->blocks, word);
+	if (span && !was_met(scan, span, word))
+		put_in_batch(worker, word, at, source);
 }
 
 static void tell(struct mw_scan *scan, uint64_t scanned)
@@ -270,6 +310,22 @@ static void tell(struct mw_scan *scan, uint64_t scanned)
 	scan->options->progress(scan->options->context, scan->told);
 }
 
+/* Most words are no pointers: four at a time need one branch. */
+static void look_at_all(struct mw_scan_worker *worker, const uint64_t *words, size_t count, mw_addr at, uint32_t source)
+{
+	uint64_t mask = worker->scan->mask, lowest = worker->scan->lowest, extent = worker->scan->extent;
+	size_t i = 0;
+
+#define IN(word) (((word)&mask) - lowest < extent)
+	for (; i + 4 <= count; i += 4)
+		if (IN(words[i]) | IN(words[i + 1]) | IN(words[i + 2]) | IN(words[i + 3]))
+			for (size_t k = i; k < i + 4; k++)
+				look_at(worker, words[k], at + k * sizeof(*words), source);
+	for (; i < count; i++)
+		look_at(worker, words[i], at + i * sizeof(*words), source);
+#undef IN
+}
+
 /* `words` begin at `start`, a multiple of 8. */
 static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_addr start, mw_addr from, mw_addr to,
 		       uint32_t source)
@@ -277,8 +333,8 @@ static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_
 	mw_addr at = (from + 7) & ~UINT64_C(7);
 	uint64_t scanned;
 
-	for (words += (at - start) / sizeof(*words); at < to && to - at >= sizeof(*words); at += sizeof(*words))
-		look_at(worker, *words++, at, source);
+	if (at < to)
+		look_at_all(worker, words + (at - start) / sizeof(*words), (to - at) / sizeof(*words), at, source);
 	worker->scanned += to - from;
 	if (worker->scanned < WINDOW)
 		return;
@@ -535,7 +591,7 @@ void mw_scan_block(struct mw_scan *scan, uint32_t number)
 
 void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source)
 {
-	look_at(scan->workers[0], word, at, source);
+	put_in_batch(scan->workers[0], word & scan->mask, at, source);
 	visit_batch(scan->workers[0]);
 	hand_in(scan->workers[0]);
 }
@@ -547,6 +603,22 @@ static unsigned cpus(void)
 	cpu_set_t set;
 
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* Without memory for it, all words are looked up. */
+static void keep_met(struct mw_scan *scan, size_t spans)
+{
+	uint64_t bits = 0;
+
+	scan->met_first = calloc(spans + 1, sizeof(*scan->met_first));
+	if (!scan->met_first)
+		return;
+	for (size_t i = 0; i < spans; i++) {
+		scan->met_first[i] = bits;
+		bits += (scan->spans[i].end - scan->spans[i].start) / 16 + 1;
+	}
+	scan->met_words = bits / 64 + 1;
+	scan->met = calloc(scan->met_words, sizeof(*scan->met));
 }
 
 struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_blocks *blocks,
@@ -567,6 +639,8 @@ struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_bl
 	scan->blocks = blocks;
 	scan->options = options;
 	scan->mask = ~options->tag_bits;
+	scan->spans = span_of;
+	keep_met(scan, spans);
 	if (spans) {
 		scan->lowest = span_of[0].start;
 		scan->extent = span_of[spans - 1].end - scan->lowest;
@@ -597,16 +671,24 @@ void mw_scan_destroy(struct mw_scan *scan)
 		free(scan->workers[i]);
 	free((void *)scan->workers);
 	free(scan->large);
+	free((void *)scan->met);
+	free(scan->met_first);
 	pthread_mutex_destroy(&scan->lock);
 	free(scan);
 }
 
-void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits,
-		       struct mw_frontier *next)
+void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits, bool once)
 {
 	scan->visit = visit;
 	scan->context = context;
 	scan->bits = bits;
+	scan->once = once && scan->met;
+	if (scan->once)
+		memset((void *)scan->met, 0, scan->met_words * sizeof(*scan->met));
+}
+
+void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next)
+{
 	scan->next = next;
 }
 

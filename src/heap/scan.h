@@ -69,10 +69,13 @@ struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_bl
 				struct mw_scan **out) MW_MUST_CHECK;
 void mw_scan_destroy(struct mw_scan *scan);
 
-/* What is called from now on, by several threads at once; the bits of blocks that it looks at first, or NULL; and where
- * mw_scan_found() adds to, NULL where it is not called. */
-void mw_scan_set_visit(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits,
-		       struct mw_frontier *next);
+/*
+ * Begin a pass: what is called from now on, by several threads at once, and the bits of blocks that it looks at first, or
+ * NULL. `once`: where a word's value is met again in the pass, that tells nothing more, and mostly it is passed over.
+ */
+void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits, bool once);
+/* Where mw_scan_found() adds to from now on. */
+void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next);
 /* Bytes that will be scanned in all, for options->progress. */
 void mw_scan_expect(struct mw_scan *scan, uint64_t bytes);
 
@@ -81,7 +84,7 @@ void mw_scan_ranges(struct mw_scan *scan, const struct mw_scan_range *ranges, si
 void mw_scan_frontier(struct mw_scan *scan, struct mw_frontier *frontier);
 /* One block, by this thread alone. */
 void mw_scan_block(struct mw_scan *scan, uint32_t number);
-/* A word that is in no memory, as if it had been read at `at`. */
+/* A word that is in no memory, as if it had been read at `at`. It is never passed over. */
 void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source);
 
 /* Add a block to the next frontier. */

@@ -111,39 +111,66 @@ static struct mw_error *read_thread(const struct mw_quiet_thread *thread, struct
 	return mw_regs_words(thread->tid, &regs, out->registers, MW_IMAGE_REGISTERS, &out->register_count);
 }
 
-static struct mw_error *read_threads(struct mw_heap_snapshot *snapshot, const struct mw_quiesce *quiesce)
+/* Threads of which registers are read. */
+struct standing {
+	struct mw_heap_snapshot *snapshot;
+	const struct mw_quiesce *quiesce;
+	struct mw_error *err; /* the first */
+};
+
+/* Those that have not been read yet. */
+static void read_threads(void *context)
 {
-	if (quiesce->count > snapshot->thread_room && !make_room(snapshot, quiesce->count))
-		return mw_error_nomem();
-	snapshot->image.threads = snapshot->threads;
+	struct standing *standing = context;
+	const struct mw_quiesce *quiesce = standing->quiesce;
+
 	for (size_t i = 0; i < quiesce->count; i++) {
-		struct mw_error *err = read_thread(&quiesce->threads[i], &snapshot->threads[i]);
+		struct mw_image_thread *out = &standing->snapshot->threads[i];
 
 		/* One that was killed is no more. */
-		if (err && mw_error_kind(err) != MW_ERROR_GONE)
-			return err;
-		mw_error_destroy(err);
+		if (!out->tid)
+			mw_error_keep_first(&standing->err, read_thread(&quiesce->threads[i], out));
 	}
-	snapshot->image.thread_count = quiesce->count;
-	return NULL;
+}
+
+/* The one that is about to have others. */
+static void read_before(struct standing *standing, pid_t tid)
+{
+	for (size_t i = 0; i < standing->quiesce->count; i++)
+		if (standing->quiesce->threads[i].tid == tid)
+			mw_error_keep_first(&standing->err, read_thread(&standing->quiesce->threads[i],
+									&standing->snapshot->threads[i]));
+}
+
+/* Registers are read while the kernel copies the process: with many threads that takes as long. */
+static struct mw_error *fork_standing(struct standing *standing)
+{
+	struct mw_heap_snapshot *snapshot = standing->snapshot;
+
+	MW_TRY(mw_copy_choose(&snapshot->inject, standing->quiesce, &snapshot->before, MW_CALLS_COPY));
+	read_before(standing, snapshot->inject.tid);
+	return mw_copy_make(&snapshot->inject, read_threads, standing, &snapshot->copy);
 }
 
 static struct mw_error *take_standing(struct mw_heap_snapshot *snapshot, struct mw_quiesce *quiesce, bool fork)
 {
+	struct standing standing = {.snapshot = snapshot, .quiesce = quiesce};
 	pid_t tid = mw_live_thread(snapshot->pid);
 	struct mw_error *err = NULL;
 
 	if (fork)
-		err = take_why(snapshot, mw_quiesce_await_injector(quiesce));
-	if (err)
-		return err;
-	MW_TRY(read_threads(snapshot, quiesce));
+		MW_TRY(take_why(snapshot, mw_quiesce_await_injector(quiesce)));
+	if (quiesce->count > snapshot->thread_room && !make_room(snapshot, quiesce->count))
+		return mw_error_nomem();
+	snapshot->image.threads = snapshot->threads;
+	snapshot->image.thread_count = quiesce->count;
 	/* Bound to the program that runs now. */
 	snapshot->memory.process_fd = open(mw_path("/proc/%d/mem", (int)tid).text, O_RDONLY | O_CLOEXEC);
-	if (!fork || snapshot->why)
-		return NULL;
-	err = mw_copy_choose(&snapshot->inject, quiesce, &snapshot->before, MW_CALLS_COPY);
-	return take_why(snapshot, err ? err : mw_copy_make(&snapshot->inject, &snapshot->copy));
+	if (fork && !snapshot->why)
+		err = take_why(snapshot, fork_standing(&standing));
+	/* Where it did not come to that. */
+	read_threads(&standing);
+	return mw_error_first(err, standing.err);
 }
 
 static struct mw_error *take_stopped(struct mw_heap_snapshot *snapshot, bool fork)

@@ -153,7 +153,8 @@ static uint32_t hash_of_number(const void *context, uint32_t number)
 	return hash_of(&((const struct key *)context)[number]);
 }
 
-static struct mw_error *group_of(struct survey *survey, const struct key *key, struct mw_heap_group **out)
+/* NULL without memory. */
+static struct mw_heap_group *group_of(struct survey *survey, const struct key *key)
 {
 	uint32_t hash = hash_of(key), number;
 
@@ -162,26 +163,24 @@ static struct mw_error *group_of(struct survey *survey, const struct key *key, s
 
 		if (other->class_name == key->class_name && other->size == key->size && other->arena == key->arena &&
 		    other->verdict == key->verdict) {
-			*out = &survey->groups[number];
-			return NULL;
+			return &survey->groups[number];
 		}
 	}
 	if (!mw_index_reserve(&survey->index, hash_of_number, survey->keys) ||
 	    !MW_VECTOR_ROOM(survey->keys, survey->index.count, survey->key_capacity) ||
 	    !MW_VECTOR_ROOM(survey->groups, survey->index.count, survey->group_capacity))
-		return mw_error_nomem();
+		return NULL;
 	number = mw_index_put(&survey->index, hash);
 	survey->keys[number] = *key;
 	survey->groups[number] = (struct mw_heap_group){.size = key->size, .verdict = key->verdict};
-	*out = &survey->groups[number];
-	return NULL;
+	return &survey->groups[number];
 }
 
 static struct mw_error *add_block(struct survey *survey, const struct mw_span *span, const struct mw_segment *segment)
 {
 	const struct mw_survey_input *input = survey->input;
 	struct key key = {.size = MW_SIZE_UNKNOWN, .arena = UINT32_MAX, .verdict = MW_REACH_COUNT};
-	struct mw_heap_group *group = NULL;
+	struct mw_heap_group *group;
 
 	if (input->by & MW_HEAP_BY_CLASS)
 		MW_TRY(mw_classes_of(input->classes, first_word(survey, segment->start), &key.class_name));
@@ -193,7 +192,9 @@ static struct mw_error *add_block(struct survey *survey, const struct mw_span *s
 		key.verdict = mw_reached_of(input->reached, segment->number);
 		mw_amount_add(&survey->report->leaks[key.verdict], (struct mw_amount){1, segment->size});
 	}
-	MW_TRY(group_of(survey, &key, &group));
+	group = group_of(survey, &key);
+	if (!group)
+		return mw_error_nomem();
 	mw_amount_add(&group->blocks, (struct mw_amount){1, segment->size});
 	if (group->sample_count < MW_HEAP_SAMPLES)
 		group->samples[group->sample_count++] = segment->start;

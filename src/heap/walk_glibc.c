@@ -28,98 +28,8 @@
 #define MAX_CONSTANT   ((uint64_t)64 << 20) /* of a file's constants that are looked through */
 #define OLDEST         27u                  /* glibc 2.27 … */
 #define NEWEST         43u                  /* … to 2.43 are known */
-#define HAND_BYTES     1024u                /* of a thread's stack, where functions of malloc keep what they work on */
 #define NON_CONTIGUOUS 2u                   /* in an arena's flags */
 #define FLAGS_AT       4u
-
-/* --- the image as what src/alloc reads ------------------------------------------------------------------------------ */
-
-static bool is_file(const struct mw_image_mapping *mapping)
-{
-	/* Huge pages are files, of memory. */
-	return mapping->inode && strncmp(mapping->path, "/anon_hugepage", 14) != 0;
-}
-
-static bool is_anonymous(const struct mw_image_mapping *mapping)
-{
-	return mapping->read && mapping->write && !mapping->shared && !mapping->device && !is_file(mapping) &&
-	       (mapping->path[0] != '[' || strncmp(mapping->path, "[anon:", 6) == 0);
-}
-
-/* Up to `size` bytes of one mapping. Pages of anonymous memory that are not there are zeros, and stay so. */
-static size_t read_mapping(const struct mw_image *image, const struct mw_image_mapping *mapping, mw_addr addr,
-			   unsigned char *out, size_t size)
-{
-	mw_addr end, from, to;
-
-	if (size > mapping->end - addr)
-		size = (size_t)(mapping->end - addr);
-	if (!mapping->read || mapping->device)
-		return 0;
-	if (is_file(mapping))
-		return mw_image_read_some(image, addr, out, size);
-	end = addr + size;
-	for (mw_addr at = addr; at < end; at = to) {
-		if (!mw_image_next_present(image, at, end, &from, &to))
-			from = to = end;
-		memset(out + (at - addr), 0, (size_t)(from - at));
-		if (from < to && !mw_image_read(image, from, out + (from - addr), (size_t)(to - from)))
-			return (size_t)(from - addr);
-	}
-	return size;
-}
-
-static size_t read_image(void *context, mw_addr addr, void *out, size_t size)
-{
-	const struct mw_image *image = context;
-	size_t got = 0;
-
-	while (got < size) {
-		const struct mw_image_mapping *mapping = mw_image_mapping_of(image, addr + got);
-		size_t more =
-			mapping ? read_mapping(image, mapping, addr + got, (unsigned char *)out + got, size - got) : 0;
-
-		if (!more)
-			break;
-		got += more;
-	}
-	return got;
-}
-
-struct spans {
-	struct mw_glibc_span *anonymous, *data;
-	size_t anonymous_count, anonymous_capacity, data_count, data_capacity;
-	struct mw_glibc_span heap;
-};
-
-static void spans_deinit(struct spans *spans)
-{
-	free(spans->anonymous);
-	free(spans->data);
-}
-
-static struct mw_error *find_spans(const struct mw_image *image, struct spans *out)
-{
-	MW_EACH(mapping, image->mappings, image->mapping_count) {
-		const struct mw_glibc_span span = {mapping->start, mapping->end};
-
-		/* The kernel may tell it in several mappings. */
-		if (strcmp(mapping->path, "[heap]") == 0) {
-			out->heap.start = out->heap.end ? out->heap.start : span.start;
-			out->heap.end = span.end;
-		} else if (is_anonymous(mapping)) {
-			if (!MW_VECTOR_ROOM(out->anonymous, out->anonymous_count, out->anonymous_capacity))
-				return mw_error_nomem();
-			out->anonymous[out->anonymous_count++] = span;
-		} else if (mapping->read && mapping->write && !mapping->shared && !mapping->device &&
-			   is_file(mapping)) {
-			if (!MW_VECTOR_ROOM(out->data, out->data_count, out->data_capacity))
-				return mw_error_nomem();
-			out->data[out->data_count++] = span;
-		}
-	}
-	return NULL;
-}
 
 /* --- which glibc it is ------------------------------------------------------------------------------------------------ */
 
@@ -281,18 +191,19 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 
 	while (stretch->end - run->at >= FENCE) {
 		enum mw_glibc_outcome outcome = mw_glibc_run_on(&walk->window, stretch, &visitor, run);
-		mw_addr last = run->at - run->before, next;
+		/* The last chunk that had a header, though it may be a wrong one. */
+		mw_addr last = run->at - (outcome == MW_GLIBC_FENCED ? FENCE : run->before), next;
 
 		if (outcome == MW_GLIBC_WHOLE)
 			run->at = stretch->end;
 		if (outcome != MW_GLIBC_TORN && (fences || stretch->end - run->at <= FENCE))
 			break;
-		next = next_anchor(walk, stretch, run->at + (run->at < stretch->top || !stretch->top ? FENCE : 0));
+		/* The top is there, whatever its header says. */
+		next = run->at == stretch->top ? run->at : next_anchor(walk, stretch, run->at + FENCE);
 		(void)mw_span_cut(walk->blocks, walk->span, last + MW_GLIBC_HEADER);
 		MW_TRY(mw_glibc_skip(walk, last + MW_GLIBC_HEADER, next == stretch->end ? next : next + MW_GLIBC_HEADER,
 				     why));
-		/* The top is there, whatever its header says. */
-		if (next == stretch->top && next == run->at) {
+		if (run->at == stretch->top) {
 			(void)mw_span_cut(walk->blocks, walk->span, next + MW_GLIBC_HEADER);
 			next = stretch->end;
 		}
@@ -334,6 +245,19 @@ static bool in_heap(const struct mw_glibc_walk *walk, mw_addr addr)
 	return addr >= walk->process.heap.start && addr < walk->process.heap.end;
 }
 
+/* Behind the first fence there is another, and before them the rest of a top that was as small. */
+static mw_addr behind_fences(const struct mw_glibc_walk *walk, mw_addr at, mw_addr end)
+{
+	uint64_t head;
+
+	for (unsigned i = 0; i < 2 && end - at >= FENCE; i++) {
+		if (!glibc_read(&walk->process, at + 8, &head, sizeof(head)) || (head & ~GLIBC_FLAGS) != FENCE)
+			break;
+		at += FENCE;
+	}
+	return at;
+}
+
 /* The main arena in [heap], and behind what others took of the break. */
 static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 {
@@ -341,7 +265,7 @@ static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 	struct mw_glibc_stretch stretch = {
 		.first = heap->start, .end = heap->end, .foreign = GLIBC_MMAPPED | GLIBC_NON_MAIN};
 	uint64_t head;
-	mw_addr at;
+	mw_addr at, next;
 
 	if (in_heap(walk, walk->parameters.first))
 		stretch.first = (walk->parameters.first + GLIBC_ALIGNMENT - 1) & ~(mw_addr)(GLIBC_ALIGNMENT - 1);
@@ -371,11 +295,9 @@ static struct mw_error *walk_break(struct mw_glibc_walk *walk, mw_addr top)
 			at = run.start;
 		}
 		MW_TRY(walk_span(walk, &stretch, true, at, &at));
-		/* There are two. */
-		if (at < stretch.end) {
-			MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, at + FENCE));
-			at += FENCE;
-		}
+		next = behind_fences(walk, at, stretch.end);
+		MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, next));
+		at = next;
 	}
 	return NULL;
 }
@@ -401,10 +323,9 @@ static bool is_region(struct mw_glibc_walk *walk, mw_addr first, mw_addr end, mw
 	case MW_GLIBC_WHOLE:
 		return true;
 	case MW_GLIBC_FENCED:
-		/* The second fence ends a mapping, of whole pages. */
-		stretch->end = run.at + FENCE;
-		return stretch->end % MW_GLIBC_PAGE == 0 &&
-		       glibc_read(&walk->process, run.at + 8, &head, sizeof(head)) && (head & ~GLIBC_FLAGS) == FENCE;
+		/* The last fence ends a mapping, of whole pages. */
+		stretch->end = behind_fences(walk, run.at, end);
+		return stretch->end != run.at && stretch->end % MW_GLIBC_PAGE == 0;
 	default:
 		return false;
 	}
@@ -428,7 +349,7 @@ static struct mw_error *walk_mappings(struct mw_glibc_walk *walk, mw_addr top)
 			end_bounded(walk);
 			if (!good)
 				continue;
-			MW_TRY(walk_span(walk, &stretch, false, from, &at));
+			MW_TRY(walk_span(walk, &stretch, true, from, &at));
 			MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, at, stretch.end));
 			if (stretch.top)
 				walk->main_end = stretch.end;
@@ -484,15 +405,22 @@ static struct mw_error *walk_threads(struct mw_glibc_walk *walk)
 	for (size_t i = 0; i < arenas->arena_count; i++) {
 		const struct mw_glibc_arena *arena = &arenas->arenas[i];
 		char name[24];
+		bool has_top = false;
 		uint64_t top;
 
 		(void)snprintf(name, sizeof(name), "arena %u", (unsigned)i + 1);
 		MW_TRY(mw_blocks_add_arena(walk->blocks, walk->allocator, name, &walk->arena));
 		if (!glibc_read(&walk->process, arena->bins + (mw_addr)GLIBC_TOP, &top, sizeof(top)))
 			continue;
-		MW_EACH(heap, arenas->heaps, arenas->heap_count)
-			if (heap->arena == arena->state)
-				MW_TRY(walk_heap(walk, arena, heap, top));
+		MW_EACH(heap, arenas->heaps, arenas->heap_count) {
+			if (heap->arena != arena->state)
+				continue;
+			MW_TRY(walk_heap(walk, arena, heap, top));
+			has_top = has_top || top - heap->start < MW_GLIBC_HEAP_SIZE;
+		}
+		if (!has_top)
+			MW_TRY(mw_glibc_skip(walk, arena->state, arena->bins + GLIBC_STATE_END,
+					     "an arena's top is in none of its heaps"));
 	}
 	return NULL;
 }
@@ -553,109 +481,7 @@ static struct mw_error *free_caches(struct mw_glibc_walk *walk)
 	return NULL;
 }
 
-/* --- what threads inside malloc work on ----------------------------------------------------------------------------------- */
-
-static bool is_locked(const struct mw_glibc_walk *walk)
-{
-	uint32_t lock;
-
-	if (glibc_read(&walk->process, walk->arenas.main.state, &lock, sizeof(lock)) && lock)
-		return true;
-	MW_EACH(arena, walk->arenas.arenas, walk->arenas.arena_count)
-		if (glibc_read(&walk->process, arena->state, &lock, sizeof(lock)) && lock)
-			return true;
-	return false;
-}
-
-/* May the thread be inside malloc or free? One that waits in a system call is not, but for a lock. */
-static bool may_be_inside(const struct mw_glibc_walk *walk, const struct mw_image_thread *thread)
-{
-	static const unsigned char syscall[] = {0x0f, 0x05};
-	const struct mw_image_mapping *code = mw_image_mapping_of(walk->image, thread->pc);
-	size_t count;
-	const struct mw_heap_allocator *allocators = mw_blocks_allocators(walk->blocks, &count);
-	bool inside = false;
-	unsigned char before[2];
-
-	MW_EACH(allocator, allocators, count)
-		inside = inside || (code && allocator->walked && strcmp(allocator->module, code->path) == 0);
-	if (!inside)
-		return false;
-	return walk->locked || !mw_image_read(walk->image, thread->pc - 2, before, sizeof(before)) ||
-	       memcmp(before, syscall, sizeof(before)) != 0;
-}
-
-static bool begins(const struct mw_span *span, mw_addr at)
-{
-	uint64_t grain = (at - span->start) / GLIBC_ALIGNMENT;
-
-	return span->begins && (at - span->start) % GLIBC_ALIGNMENT == 0 &&
-	       span->begins[grain / 64] >> (grain % 64) & 1;
-}
-
-/*
- * A thread that is about to allocate a block or to free it has the chunk's address, and none may have the block's. So it
- * is no block that somebody could have lost, but what is in it counts.
- */
-static struct mw_error *take_from_hand(struct mw_glibc_walk *walk, uint64_t word)
-{
-	mw_addr block = word + MW_GLIBC_HEADER;
-	size_t count;
-	const struct mw_span *spans = mw_blocks_spans(walk->blocks, &count);
-
-	if (word % GLIBC_ALIGNMENT || !mw_blocks_may_hold(walk->blocks, block))
-		return NULL;
-	MW_EACH(span, spans, count) {
-		struct mw_segment segment = {0};
-		mw_addr at = block;
-
-		if (block < span->start || block >= span->end)
-			continue;
-		if (begins(span, block) && mw_span_next(span, &at, &segment) && segment.live) {
-			(void)mw_blocks_set_live(walk->blocks, block, false);
-			return mw_glibc_skip(walk, block, block + segment.size, "a thread allocates or frees it");
-		}
-		return NULL;
-	}
-	return NULL;
-}
-
-static struct mw_error *take_from_hands(struct mw_glibc_walk *walk)
-{
-	MW_EACH(thread, walk->image->threads, walk->image->thread_count) {
-		uint64_t words[HAND_BYTES / 8];
-		size_t count;
-
-		if (!may_be_inside(walk, thread))
-			continue;
-		for (size_t i = 0; i < thread->register_count && i < MW_IMAGE_REGISTERS; i++)
-			MW_TRY(take_from_hand(walk, thread->registers[i]));
-		count = mw_image_read_some(walk->image, thread->sp & ~UINT64_C(7), words, sizeof(words)) / 8;
-		for (size_t i = 0; i < count; i++)
-			MW_TRY(take_from_hand(walk, words[i]));
-	}
-	return NULL;
-}
-
 /* --- a copy of glibc ------------------------------------------------------------------------------------------------------ */
-
-static struct mw_error *walk_copy(struct mw_glibc_walk *walk, const struct mw_modules *modules)
-{
-	MW_TRY(add_allocator(walk, modules));
-	if (walk->refused)
-		return NULL;
-	MW_TRY(mw_glibc_parameters_find(walk));
-	if (walk->arenas.main.bins)
-		MW_TRY(walk_main(walk));
-	MW_TRY(walk_threads(walk));
-	if (walk->arenas.main.bins)
-		MW_TRY(free_fast_bins(walk, &walk->arenas.main));
-	MW_EACH(arena, walk->arenas.arenas, walk->arenas.arena_count)
-		MW_TRY(free_fast_bins(walk, arena));
-	mw_blocks_allocator_mutable(walk->blocks, walk->allocator)->trimmable = mw_glibc_trimmable(walk);
-	walk->locked = walk->locked || is_locked(walk);
-	return NULL;
-}
 
 static mw_addr next_arena(const struct mw_glibc_walk *walk, mw_addr bins)
 {
@@ -669,6 +495,44 @@ static struct mw_glibc_arena *find_arena(const struct mw_glibc_arenas *arenas, m
 	MW_EACH_MUTABLE(arena, arenas->arenas, arenas->arena_count)
 		if (arena->state == state)
 			return arena;
+	return NULL;
+}
+
+/* The arenas are in a ring. One that is not known has its heaps where they are not looked for (huge pages, before 2.43). */
+static struct mw_error *check_ring(struct mw_glibc_walk *walk)
+{
+	const struct mw_glibc_arena *arena = &walk->arenas.main;
+
+	for (size_t i = 0; arena->bins && i <= walk->arenas.arena_count; i++) {
+		mw_addr next = next_arena(walk, arena->bins);
+
+		if (next == walk->arenas.main.state)
+			return NULL;
+		arena = find_arena(&walk->arenas, next);
+		if (!arena)
+			return mw_glibc_skip(walk, next ? next : walk->arenas.main.state,
+					     (next ? next : walk->arenas.main.state) + GLIBC_STATE_END,
+					     "an arena that is not understood");
+	}
+	return NULL;
+}
+
+static struct mw_error *walk_copy(struct mw_glibc_walk *walk, const struct mw_modules *modules)
+{
+	MW_TRY(add_allocator(walk, modules));
+	if (walk->refused)
+		return NULL;
+	MW_TRY(mw_glibc_parameters_find(walk));
+	if (walk->arenas.main.bins)
+		MW_TRY(walk_main(walk));
+	MW_TRY(walk_threads(walk));
+	MW_TRY(check_ring(walk));
+	if (walk->arenas.main.bins)
+		MW_TRY(free_fast_bins(walk, &walk->arenas.main));
+	MW_EACH(arena, walk->arenas.arenas, walk->arenas.arena_count)
+		MW_TRY(free_fast_bins(walk, arena));
+	mw_blocks_allocator_mutable(walk->blocks, walk->allocator)->trimmable = mw_glibc_trimmable(walk);
+	walk->locked = walk->locked || mw_glibc_is_locked(walk);
 	return NULL;
 }
 
@@ -743,7 +607,7 @@ static void walk_deinit(struct mw_glibc_walk *walk)
 static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw_modules *modules,
 				   struct mw_blocks *blocks)
 {
-	MW_CLEANUP(spans_deinit) struct spans spans = {0};
+	MW_CLEANUP(mw_glibc_spans_deinit) struct mw_glibc_spans spans = {0};
 	MW_FREE unsigned char *bytes = malloc(MW_GLIBC_WINDOW);
 	MW_CLEANUP(walk_deinit) struct mw_glibc_walk walk = {.image = image, .blocks = blocks};
 	struct copies copies = {.allocator = MW_BLOCK_NONE};
@@ -751,9 +615,9 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 
 	if (!bytes)
 		return mw_error_nomem();
-	MW_TRY(find_spans(image, &spans));
+	MW_TRY(mw_glibc_spans_find(image, &spans));
 	walk.process = (struct mw_glibc_process){
-		.read = read_image,
+		.read = mw_glibc_read,
 		.context = (void *)image,
 		.anonymous = spans.anonymous,
 		.anonymous_count = spans.anonymous_count,
@@ -781,7 +645,7 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 	walk.allocator = copies.allocator;
 	MW_TRY(mw_glibc_add_mapped(&walk, copies.mapped));
 	MW_TRY(free_caches(&walk));
-	return take_from_hands(&walk);
+	return mw_glibc_take_from_hands(&walk);
 }
 
 const struct mw_walker mw_walker_glibc = {"glibc", walk_glibc};

@@ -291,8 +291,9 @@ static struct mw_error *add_all(struct heap *heap)
 	size_t end;
 
 	MW_TRY(mw_blocks_add_arena(heap->blocks, heap->allocator, "main", &heap->arena));
-	if (heap->groups)
-		qsort(heap->groups, heap->count, sizeof(*heap->groups), compare_groups);
+	if (!heap->groups)
+		return NULL;
+	qsort(heap->groups, heap->count, sizeof(*heap->groups), compare_groups);
 	for (size_t i = 0; i < heap->count; i = end) {
 		for (end = i + 1; end < heap->count && heap->groups[end].start < heap->groups[i].end; end++)
 			;

@@ -7,11 +7,7 @@ struct mw_error *mw_walkers_run(const struct mw_image *image, const struct mw_mo
 {
 	/* Where one allocator lies in another's blocks the outer one comes last: what overlaps is not added. */
 	static const struct mw_walker *const walkers[] = {
-		&mw_walker_jemalloc,
-		&mw_walker_tcmalloc,
-		&mw_walker_mimalloc,
-		&mw_walker_musl,
-		&mw_walker_glibc,
+		&mw_walker_jemalloc, &mw_walker_tcmalloc, &mw_walker_mimalloc, &mw_walker_musl, &mw_walker_glibc,
 	};
 
 	for (size_t i = 0; i < sizeof(walkers) / sizeof(*walkers); i++)

@@ -163,7 +163,8 @@ static bool is_copy(void *context, pid_t pid)
 	return pid == ((const struct mw_copy *)context)->pid;
 }
 
-struct mw_error *mw_copy_make(const struct mw_inject *inject, struct mw_copy *out)
+struct mw_error *mw_copy_make(const struct mw_inject *inject, void (*meanwhile)(void *context), void *context,
+			      struct mw_copy *out)
 {
 	struct mw_error *err;
 	int64_t result = 0;
@@ -171,7 +172,7 @@ struct mw_error *mw_copy_make(const struct mw_inject *inject, struct mw_copy *ou
 	*out = (struct mw_copy){.known = {.known = is_copy, .context = out}};
 	MW_TRY(check_namespace(inject->tid));
 	MW_TRY(mw_fault("copy.make"));
-	err = mw_inject_fork(inject, &out->pid, &result);
+	err = mw_inject_fork(inject, meanwhile, context, &out->pid, &result);
 	if (out->pid)
 		mw_orphans_spare(&out->known);
 	if (!err && result < 0)

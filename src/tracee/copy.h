@@ -45,9 +45,10 @@ struct mw_error *mw_copy_choose(struct mw_inject *inject, const struct mw_quiesc
 				uint32_t calls) MW_MUST_CHECK;
 /*
  * Have a thread that stands fork the process. `out` stays where it is until mw_copy_end(), which is for the calling
- * thread. Errors: UNSUPPORTED with the reason, where it may not or can't; GONE, SYSTEM.
+ * thread. `meanwhile` is called while the kernel is at it, if it comes to that. Errors: UNSUPPORTED with the reason, where it may not or can't; GONE, SYSTEM.
  */
-struct mw_error *mw_copy_make(const struct mw_inject *inject, struct mw_copy *out) MW_MUST_CHECK;
+struct mw_error *mw_copy_make(const struct mw_inject *inject, void (*meanwhile)(void *context), void *context,
+			      struct mw_copy *out) MW_MUST_CHECK;
 /* Wait until it stands to be read. Errors: GONE (it was killed), SYSTEM; it is to be ended all the same. */
 struct mw_error *mw_copy_settle(struct mw_copy *copy) MW_MUST_CHECK;
 /* Kill it, and wait for its end. Safe for a zeroed one, and twice. */

@@ -98,11 +98,13 @@ struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number
 /*
  * Have the thread fork its process (tracee/copy.h): *copy is that as memwatch sees it, 0 where none was made, and *result
  * what the thread got. The calling thread traces it; its first stop is still to be waited for. It has exit signal 0 and
- * the table of descriptors in common with the process. Let run it names itself and ends. *copy and *result also where
+ * the table of descriptors in common with the process. Let run it names itself and ends. `meanwhile` is called while the
+ * kernel is at it. *copy and *result also where
  * there was an error after that. Errors: UNSUPPORTED where the thread would not get back by itself, those of
  * mw_inject_call.
  */
-struct mw_error *mw_inject_fork(const struct mw_inject *inject, pid_t *copy, int64_t *result) MW_MUST_CHECK;
+struct mw_error *mw_inject_fork(const struct mw_inject *inject, void (*meanwhile)(void *context), void *context,
+				pid_t *copy, int64_t *result) MW_MUST_CHECK;
 
 /*
  * A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,

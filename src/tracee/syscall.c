@@ -369,13 +369,35 @@ static bool at_interrupt(int status)
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
+/* What is to come of a call, and what came of it. */
+struct outcome {
+	/* What is to be done while the call is being made, which may take long; NULL: nothing. */
+	void (*meanwhile)(void *context);
+	void *context;
+	bool guarded; /* not to be made without a frame by which the thread gets back by itself */
+	int64_t result;
+	pid_t child; /* as in put_off, also where the call failed after that */
+};
+
 /* Signals that came while a call was made: the only ones that can. They are sent again when all is done: nothing blocks
  * them, so before that they would come each time. And the process that the call has made. */
 struct put_off {
 	bool stop;
-	siginfo_t sys; /* si_signo 0: none */
-	pid_t child;   /* 0: none */
+	siginfo_t sys;           /* si_signo 0: none */
+	pid_t child;             /* 0: none */
+	struct outcome *outcome; /* of a call that is being made; NULL: none is */
 };
+
+/* Once. */
+static void do_meanwhile(struct outcome *outcome)
+{
+	void (*meanwhile)(void *context) = outcome ? outcome->meanwhile : NULL;
+
+	if (!meanwhile)
+		return;
+	outcome->meanwhile = NULL;
+	meanwhile(outcome->context);
+}
 
 /* As memwatch sees it: what the call returns is its id where the process lives. */
 static void note_child(pid_t tid, struct put_off *put_off)
@@ -413,6 +435,7 @@ static struct mw_error *resume_until(pid_t tid, int request, bool (*wanted)(int 
 		if (wanted == at_interrupt)
 			MW_TRY(mw_tracee_interrupt(tid));
 		MW_TRY(mw_tracee_request(request, tid, 0, NULL, "resume"));
+		do_meanwhile(put_off->outcome);
 		MW_TRY(await(tid, &status));
 		if (!WIFSTOPPED(status))
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
@@ -462,7 +485,7 @@ static struct mw_error *mask_for_call(pid_t tid, mw_addr insn, uint64_t mask, ui
 	return NULL;
 }
 
-static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result,
+static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, struct outcome *out,
 				   struct put_off *put_off)
 {
 	MW_TRY(mask_for_call(tid, regs->general.pc, mask, &mask));
@@ -470,19 +493,13 @@ static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint6
 	MW_TRY(mw_tracee_set_sigmask(tid, mask));
 	MW_TRY(mw_fault("call.begin"));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
+	put_off->outcome = out;
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
-	*result = (int64_t)regs->general.gpr[mw_machine.result];
+	out->result = (int64_t)regs->general.gpr[mw_machine.result];
 	MW_TRY(mw_fault("call.result"));
 	return resume_until(tid, PTRACE_CONT, at_interrupt, put_off);
 }
-
-/* What is to come of a call, and what came of it. */
-struct outcome {
-	bool guarded; /* not to be made without a frame by which the thread gets back by itself */
-	int64_t result;
-	pid_t child; /* as in put_off, also where the call failed after that */
-};
 
 /* A SIGCONT that is still to come came after any SIGSTOP: a SIGSTOP takes it away. */
 static bool is_continued(const struct mw_status *status)
@@ -505,7 +522,7 @@ static void send_again(pid_t tid, struct put_off *put_off)
 static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, struct outcome *out)
 {
 	struct put_off put_off = {.stop = false, .sys = {.si_signo = 0}};
-	struct mw_error *err = go_through(tid, regs, mask, &out->result, &put_off);
+	struct mw_error *err = go_through(tid, regs, mask, out, &put_off);
 
 	out->child = put_off.child;
 	send_again(tid, &put_off);
@@ -683,13 +700,14 @@ static void put_chain(const struct mw_way_code *code, mw_addr at, uint8_t *out)
 	memcpy(out + 2 * LINK_SIZE, MW_COPY_NAME, sizeof(MW_COPY_NAME));
 }
 
-struct mw_error *mw_inject_fork(const struct mw_inject *inject, pid_t *copy, int64_t *result)
+struct mw_error *mw_inject_fork(const struct mw_inject *inject, void (*meanwhile)(void *context), void *context,
+				pid_t *copy, int64_t *result)
 {
 	const mw_addr at = inject->room.high - MW_SCRATCH_SIZE + MW_SCRATCH_HEAD;
 	/* No SIGCHLD, and not for a plain wait(). The table of descriptors is the process's own: what it closes is closed. */
 	const uint64_t arguments[6] = {CLONE_FILES, at};
 	uint8_t chain[2 * LINK_SIZE + sizeof(MW_COPY_NAME)] = {0};
-	struct outcome outcome = {.guarded = true};
+	struct outcome outcome = {.meanwhile = meanwhile, .context = context, .guarded = true};
 	struct mw_scratch scratch;
 	struct mw_error *err;
 

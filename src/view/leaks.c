@@ -54,14 +54,13 @@ static bool is_any(const struct mw_amount amounts[MW_REACH_COUNT])
 static struct mw_error *add(struct mw_report *report, struct mw_arena *arena, struct mw_report_stack *stack,
 			    const struct mw_amount amounts[MW_REACH_COUNT], struct mw_report_leaks **out)
 {
-	struct mw_report_leaks *sum = (struct mw_report_leaks *)(uintptr_t)report->leaks;
 	struct mw_report_leaks *leaks = mw_arena_array(arena, 1, sizeof(*leaks));
 
-	if (!leaks)
+	if (!leaks || !report->leaks)
 		return mw_error_nomem();
 	for (unsigned i = 0; i < MW_REACH_COUNT; i++) {
 		leaks->amounts[i] = amounts[i];
-		mw_amount_add(&sum->amounts[i], amounts[i]);
+		mw_amount_add(&report->leaks->amounts[i], amounts[i]);
 	}
 	stack->leaks = *out = leaks;
 	return NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * reach BLOCKS AVERAGE [THREADS]: how quickly a made-up heap of another process is looked through for reachable blocks,
- * with and without dominators, and in how much memory. AVERAGE is the bytes of a block. A third of the words of the first
- * 128 bytes of a block are pointers, most to blocks near by; behind these every 16th is.
+ * reach BLOCKS AVERAGE RARITY [THREADS]: how quickly a made-up heap of another process is looked through for reachable
+ * blocks, with and without dominators, and in how much memory. AVERAGE is the bytes of a block. A third of the words of the
+ * first 128 bytes of a block are pointers, most to blocks near by; behind these one of RARITY is.
  */
 #include "heap/reach.h"
 
@@ -26,7 +26,7 @@
 #define TAIL  8u
 
 struct heap {
-	uint64_t blocks, average, bytes;
+	uint64_t blocks, average, rarity, bytes;
 	mw_addr *starts; /* one more than there are blocks */
 };
 
@@ -89,7 +89,7 @@ static void fill(const struct heap *heap)
 			uint64_t near = (i + roll(&random, NEAR)) % heap->blocks;
 
 			word[k] = random >> 32;
-			if (roll(&random, k < 16 ? 3 : 16) == 0)
+			if (roll(&random, k < 16 ? 3 : heap->rarity) == 0)
 				word[k] = heap->starts[roll(&random, 4) ? near : roll(&random, heap->blocks)];
 		}
 	}
@@ -173,6 +173,23 @@ static double peak_mib(void)
 	return kib / 1024;
 }
 
+/* What reading alone takes, in the same windows, with a look at each word. */
+static void measure_copy(const struct mw_image *image, uint64_t bytes)
+{
+	static uint64_t window[(256 << 10) / 8];
+	double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t pointers = 0;
+
+	for (mw_addr at = HEAP; at < HEAP + bytes; at += sizeof(window)) {
+		size_t count = mw_image_read_some(image, at, window, sizeof(window)) / 8;
+
+		for (size_t i = 0; i < count; i++)
+			pointers += window[i] - HEAP < bytes;
+	}
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	printf("pointers=%" PRIu64 " copy_gb_per_cpu_second=%.3f\n", pointers, (double)bytes / cpu / 1e9);
+}
+
 static void measure(const struct mw_image *image, const struct mw_blocks *blocks, unsigned threads, bool holders)
 {
 	struct mw_reach_options options = {.threads = threads, .holders = holders};
@@ -204,14 +221,15 @@ int main(int argc, char **argv)
 	unsigned threads;
 	pid_t pid;
 
-	if (argc < 3 || argc > 4) {
-		fprintf(stderr, "usage: reach BLOCKS AVERAGE [THREADS]\n");
+	if (argc < 4 || argc > 5) {
+		fprintf(stderr, "usage: reach BLOCKS AVERAGE RARITY [THREADS]\n");
 		return 2;
 	}
 	heap.blocks = strtoull(argv[1], NULL, 0);
 	heap.average = strtoull(argv[2], NULL, 0);
-	threads = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 0) : 0;
-	if (heap.blocks < NEAR || heap.blocks >= UINT32_MAX || heap.average < 40)
+	heap.rarity = strtoull(argv[3], NULL, 0);
+	threads = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0;
+	if (heap.blocks < NEAR || heap.blocks >= UINT32_MAX || heap.average < 40 || heap.rarity < 1)
 		return 2;
 	lay_out(&heap);
 	pid = start(&heap);
@@ -224,9 +242,10 @@ int main(int argc, char **argv)
 	printf("blocks=%" PRIu64 " bytes=%" PRIu64 " before_mib=%.1f\n", heap.blocks, heap.bytes, peak_mib());
 	peak_mib();
 	printf("index_mib=%.1f\n", peak_mib());
+	measure_copy(&image, heap.bytes);
 	measure(&image, blocks, threads, false);
 	if (!getenv("NOH"))
-	measure(&image, blocks, threads, true);
+		measure(&image, blocks, threads, true);
 	mw_blocks_destroy(blocks);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

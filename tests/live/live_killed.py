@@ -78,6 +78,11 @@ def descendants(pid):
     return found
 
 
+def copies(pid):
+    """Forked copies of it, running or left as zombies."""
+    return [child for child in descendants(pid) if mwlive.status(child).get('Name') == 'memwatch copy']
+
+
 class Victim:
     """A target, and how it was before anybody came to it."""
 
@@ -297,6 +302,29 @@ class Killed(unittest.TestCase):
         self.clean(victim, 'after all', True)
         victim.check_clean('after all')
         victim.end()
+
+    def test_looks_at_the_heap(self):
+        """memwatch is killed while it has a forked copy of the process made, reads that, or has it waited for."""
+        for mode in ('busy', 'fork', 'vfork', 'spawn', 'handler', 'full_fork', 'python'):
+            victim = Victim(self, mode)
+            for number in range(mwlive.attempts(6, 60)):
+                with self.subTest(mode, seed=mwlive.SEED, number=number):
+                    process = subprocess.Popen([mwlive.config.memwatch, 'heap', '-p', str(victim.pid), '--quiet'],
+                                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                               stderr=subprocess.PIPE)
+                    self.addCleanup(mwlive.kill_quietly, process)
+                    wait = self.chance.uniform(0, 0.3)
+                    time.sleep(wait)
+                    process.kill()
+                    process.communicate(timeout=mwlive.PATIENCE)
+                    when = f'after kill {number} of a look+{wait:.4f}'
+                    victim.goes_on(when)
+                    self.clean(victim, when, self.chance.random() < 0.5)
+                    mwlive.wait_until(lambda target=victim: not copies(target.pid) or self.clean(target, when, True),
+                                      f'no copy is left {when}')
+                    victim.check_clean(when)
+                    victim.goes_on(f'{when}, cleaned')
+            self.assertEqual(victim.end().get('trapped', 0), 0)
 
     def test_amidst_a_mask(self):
         """All is in place, and nobody has run since: some stand where they are about to block all signals."""

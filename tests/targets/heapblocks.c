@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,13 +78,13 @@ static void work(uint64_t state, unsigned long count)
 {
 	for (unsigned long i = 0; i < count; i++) {
 		unsigned slot = (unsigned)(next(&state) % HEAPBLOCKS_SLOTS);
-		void *old = __atomic_exchange_n(&slots[slot], NULL, __ATOMIC_ACQ_REL), *block = NULL;
+		void *old = atomic_exchange(&slots[slot], NULL), *block = NULL;
 
 		if (next(&state) % 3)
 			block = allocate(&state, old);
 		else
 			free(old);
-		block = __atomic_exchange_n(&slots[slot], block, __ATOMIC_ACQ_REL);
+		block = atomic_exchange(&slots[slot], block);
 		free(block);
 	}
 }

@@ -8,10 +8,12 @@
  *      blocked  the break can't be moved from the beginning on
  *      blocks   … from half of the work on
  *      small    small blocks only
+ *      copy     the main thread takes every second block from another copy of glibc (dlmopen)
  *      churn    they go on for ever, and the byte is written when they have begun
  */
 #include "glibc_child.h"
 
+#include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -25,6 +27,7 @@ static struct child_truth *truth;
 static unsigned long operations;
 static bool small, takes_break, blocks_break, churns;
 static pthread_barrier_t barrier;
+static void *(*other_malloc)(size_t size);
 
 struct worker {
 	struct child_slot *slots;
@@ -72,6 +75,28 @@ static void *allocate(struct worker *worker, void *old, size_t size)
 }
 
 static void tell(void);
+
+/* Blocks that stay. */
+static void take_others(struct worker *worker)
+{
+	for (size_t i = 0; i < CHILD_SLOTS; i += 2) {
+		free((void *)(uintptr_t)worker->slots[i].addr);
+		worker->slots[i].addr = (uintptr_t)other_malloc(40 + i % 900);
+		worker->slots[i].usable = malloc_usable_size((void *)(uintptr_t)worker->slots[i].addr);
+	}
+}
+
+static void open_other(void)
+{
+#ifndef STATIC
+	void *library = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
+
+	if (library)
+		other_malloc = (void *(*)(size_t))dlsym(library, "malloc");
+#endif
+	if (!other_malloc)
+		_exit(3);
+}
 
 static void work(struct worker *worker)
 {
@@ -151,6 +176,8 @@ int main(int argc, char **argv)
 		blocks_break = blocks_break || strcmp(argv[i], "blocks") == 0;
 		if (strcmp(argv[i], "blocked") == 0)
 			block_break();
+		if (strcmp(argv[i], "copy") == 0)
+			open_other();
 	}
 	pthread_barrier_init(&barrier, NULL, (unsigned)truth->threads + 1);
 	for (size_t i = 0; i <= truth->threads && i <= CHILD_THREADS; i++) {
@@ -160,6 +187,8 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	work(&workers[0]);
+	if (other_malloc)
+		take_others(&workers[0]);
 	pthread_barrier_wait(&barrier);
 	usleep(20000); /* until the others sleep */
 	tell();

@@ -95,12 +95,16 @@ static void check_find(const struct rig *rig, mw_addr addr, const struct model *
 {
 	bool in = model && model->live && addr - model->start < model->size;
 	struct mw_block block;
+	uint32_t starts = MW_BLOCK_NONE;
 
 	if (mw_blocks_find(rig->blocks, addr, &block) != in)
 		fail_msg("%#llx: found %d", (unsigned long long)addr, !in);
+	assert_int_equal(mw_blocks_find_start(rig->blocks, addr, &starts), in && addr == model->start);
+	assert_int_equal(starts, in && addr == model->start ? number : MW_BLOCK_NONE);
 	if (!in)
 		return;
 	assert_true(mw_blocks_may_hold(rig->blocks, addr));
+	assert_non_null(mw_blocks_span_of(rig->blocks, addr));
 	assert_int_equal(block.start, model->start);
 	assert_int_equal(block.size, model->size);
 	assert_int_equal(block.number, number);

@@ -50,7 +50,7 @@ static size_t read_zeros(void *context, mw_addr addr, void *out, size_t size)
 
 static void use(struct rig *rig, mw_addr start, mw_addr end, enum use what)
 {
-	memset(&rig->uses[start - BASE], what, (size_t)(end - start));
+	memset(&rig->uses[start - BASE], (int)what, (size_t)(end - start));
 }
 
 static void make_mappings(struct rig *rig)

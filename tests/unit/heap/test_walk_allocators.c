@@ -206,6 +206,11 @@ static const struct mw_heap_allocator *only_allocator(const struct process *proc
 	return allocators;
 }
 
+static const char *either(const char *library, const char *program)
+{
+	return library ? library : program;
+}
+
 static bool is_there(const char *library)
 {
 	if (access(library, R_OK) == 0)
@@ -540,7 +545,7 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 	static void test_##name##_busy(void **state)                                                                   \
 	{                                                                                                              \
 		(void)state;                                                                                           \
-		if (!is_there((library) ? (library) : (program)))                                                      \
+		if (!is_there(either(library, program)))                                                               \
 			skip();                                                                                        \
 		assert_found_busy(library, program, &mw_walker_##name, more);                                          \
 	}                                                                                                              \
@@ -549,7 +554,7 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 		struct process process;                                                                                \
                                                                                                                        \
 		(void)state;                                                                                           \
-		if (!is_there((library) ? (library) : (program)))                                                      \
+		if (!is_there(either(library, program)))                                                               \
 			skip();                                                                                        \
 		start(&process, library, program, 1, false);                                                           \
 		walk_spoilt(&process, &mw_walker_##name, 40);                                                          \

@@ -197,7 +197,8 @@ static struct mw_report_suspect server_suspects[] = {
 	 {0, 0},
 	 EXACT,
 	 0,
-	 0},
+	 0,
+	 {0, 0}},
 	{NULL,
 	 MW_GROWTH_TOO_SHORT,
 	 false,
@@ -213,7 +214,8 @@ static struct mw_report_suspect server_suspects[] = {
 	 {12, 300 << 10},
 	 EXACT,
 	 0,
-	 0},
+	 0,
+	 {0, 0}},
 	{map_frames,
 	 MW_GROWTH_ONE_OFF,
 	 true,
@@ -229,7 +231,8 @@ static struct mw_report_suspect server_suspects[] = {
 	 {0, 0},
 	 EXACT,
 	 0,
-	 0},
+	 0,
+	 {0, 0}},
 };
 
 static struct mw_report_hook server_hooks[] = {

@@ -2,6 +2,7 @@
 /* tracee_test.c: seize, stop, look, change, let go. */
 #include "tracee/tracee.h"
 
+#include "sigframe_compute.h"
 #include "tracee_child.h"
 #include "unit.h"
 
@@ -64,6 +65,50 @@ static void registers_round_trip(void **state)
 		usleep(2000);
 	}
 	assert_int_equal(child_end(pid), expected);
+}
+
+static int compute(void *context)
+{
+	(void)context;
+	while (sigframe_computes())
+		;
+	return 1;
+}
+
+/* General and vector registers, also a vector's upper half; each word once, none of them 0. */
+static void tells_all_words(void **state)
+{
+	static const double vectors[] = {1.25, -7.5, 1e300, 3.0};
+	static const uint64_t general[] = {0x1122334455667788, 0x2233445566778899, 0x33445566778899aa};
+	pid_t pid = child_start(compute, NULL);
+	uint64_t words[MW_REGS_WORDS];
+	struct mw_tracee_regs regs;
+	size_t count = 0, found = 0;
+
+	(void)state;
+	/* It may stand between two computations. */
+	for (unsigned round = 0; round < 100 && found < 7; round++) {
+		usleep(2000);
+		child_stop(pid);
+		FINE(mw_tracee_get_regs(pid, &regs));
+		FINE(mw_regs_words(pid, &regs, words, MW_REGS_WORDS, &count));
+		found = 0;
+		for (size_t i = 0; i < count; i++) {
+			assert_true(words[i] != 0);
+			for (size_t j = 0; j < i; j++)
+				assert_true(words[i] != words[j]);
+			for (size_t j = 0; j < sizeof(general) / sizeof(general[0]); j++)
+				found += words[i] == general[j];
+			for (size_t j = 0; j < sizeof(vectors) / sizeof(vectors[0]); j++)
+				found += memcmp(&words[i], &vectors[j], sizeof(words[i])) == 0;
+		}
+		FINE(mw_tracee_resume(pid, 0));
+	}
+	assert_int_equal(found, 7);
+	child_stop(pid);
+	FINE(mw_regs_words(pid, &regs, words, 3, &count));
+	assert_int_equal(count, 3);
+	child_kill(pid);
 }
 
 /* DWARF order is not the kernel's: each register by its own value. */
@@ -337,6 +382,7 @@ UNIT_GROUP(tracee)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registers_round_trip),
+		cmocka_unit_test(tells_all_words),
 		cmocka_unit_test(registers_have_their_places),
 		cmocka_unit_test(restarts_only_interrupted_calls),
 		cmocka_unit_test(signals_pass_as_told),
