@@ -17,8 +17,8 @@
 /* A symbol of data. */
 struct variable {
 	uint64_t vaddr, size;
-	const char *mangled; /* in the table's text */
-	char *name;          /* demangled when it is first asked for */
+	char *mangled;
+	char *name; /* demangled when it is first asked for */
 };
 
 /* Those of a module, by address. */
@@ -60,7 +60,7 @@ void mw_classes_destroy(struct mw_classes *classes)
 		return;
 	MW_EACH(table, classes->variables, classes->variables_count) {
 		MW_EACH(variable, table->items, table->count) {
-			free((char *)(uintptr_t)variable->mangled);
+			free(variable->mangled);
 			free(variable->name);
 		}
 		free(table->items);
@@ -78,18 +78,18 @@ void mw_classes_destroy(struct mw_classes *classes)
 static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct variables *table = context;
-	char *mangled;
+	struct variable *variable;
 
 	if (!symbol->object || !symbol->size)
 		return true;
-	mangled = strdup(symbol->name);
-	if (!mangled || !MW_VECTOR_ROOM(table->items, table->count, table->capacity)) {
-		free(mangled);
-		table->no_memory = true;
+	table->no_memory = !MW_VECTOR_ROOM(table->items, table->count, table->capacity);
+	if (table->no_memory)
 		return false;
-	}
-	table->items[table->count++] = (struct variable){symbol->vaddr, symbol->size, mangled, NULL};
-	return true;
+	variable = &table->items[table->count++];
+	*variable = (struct variable){.vaddr = symbol->vaddr, .size = symbol->size};
+	variable->mangled = strdup(symbol->name);
+	table->no_memory = !variable->mangled;
+	return !table->no_memory;
 }
 
 static int by_address(const void *a, const void *b)

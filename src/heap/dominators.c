@@ -212,7 +212,8 @@ static struct mw_error *compute(struct search *search, struct mw_graph *graph, s
 		return mw_error_nomem();
 	for (uint32_t number = 0; number < search->count; number++)
 		of[number] = search->vertices[number].dominator;
-	*out = (struct mw_dominators){search->count, MW_TAKE(search->nodes), of};
+	*out = (struct mw_dominators){.count = search->count, .of = of};
+	out->nodes = MW_TAKE(search->nodes);
 	return NULL;
 }
 

@@ -99,7 +99,7 @@ static struct mw_error *ask(const struct mw_summary_input *input, struct mw_aren
 		if (!is_any(found[i].amounts))
 			continue;
 		MW_TRY(add(report, arena, &report->stacks[i], found[i].amounts, &leaks));
-		if (found[i].held && i < HOLDERS_MAX)
+		if (i < HOLDERS_MAX && found[i].held)
 			MW_TRY(name_holder(input->leaks, arena, found[i].held, leaks));
 	}
 	return NULL;
