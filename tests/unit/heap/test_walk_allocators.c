@@ -10,6 +10,7 @@
 
 #include "../../targets/heapblocks.h"
 #include "base/clock.h"
+#include "heap/reach.h"
 #include "unit.h"
 
 #include <setjmp.h>
@@ -46,10 +47,13 @@ struct process {
 static void read_registers(struct mw_image_thread *thread)
 {
 	struct user_regs_struct regs;
+	struct user_fpregs_struct vectors;
 
 	assert_int_equal(ptrace(PTRACE_GETREGS, thread->tid, NULL, &regs), 0);
+	assert_int_equal(ptrace(PTRACE_GETFPREGS, thread->tid, NULL, &vectors), 0);
 	memcpy(thread->registers, &regs, sizeof(regs));
-	thread->register_count = sizeof(regs) / 8;
+	memcpy(thread->registers + sizeof(regs) / 8, vectors.xmm_space, sizeof(vectors.xmm_space));
+	thread->register_count = (sizeof(regs) + sizeof(vectors.xmm_space)) / 8;
 	thread->pc = regs.rip;
 	thread->sp = regs.rsp;
 	thread->thread_pointer = regs.fs_base;
@@ -219,12 +223,28 @@ static bool is_there(const char *library)
 	return false;
 }
 
-/* Its threads allocate and free when they are stopped: what the process has listed is there, and little else. */
+/* How many blocks nothing leads to. */
+static uint64_t lost_of(const struct process *process)
+{
+	const struct mw_reach_options options = {.threads = 1};
+	struct mw_reached *reached;
+	uint64_t lost;
+
+	assert_null(mw_reach(&process->of.image, process->blocks, &options, &reached));
+	lost = mw_reached_sums(reached)[MW_REACH_DEFINITE].count + mw_reached_sums(reached)[MW_REACH_INDIRECT].count;
+	mw_reached_destroy(reached);
+	return lost;
+}
+
+/*
+ * Its threads allocate and free when they are stopped: what the process has listed is there, and little else. Nothing is
+ * lost, whatever a thread is amidst, but for one object of tcmalloc's own, to which it has dropped the pointer.
+ */
 static void assert_found_busy(const char *library, const char *program, const struct mw_walker *walker, uint64_t more)
 {
 	struct process process;
 
-	for (unsigned seed = 0; seed < 20; seed++) {
+	for (unsigned seed = 0; seed < 8; seed++) {
 		struct mw_amount live, own;
 
 		start(&process, library, program, seed, true);
@@ -232,6 +252,7 @@ static void assert_found_busy(const char *library, const char *program, const st
 		(void)only_allocator(&process);
 		own = assert_all_found(&process, more);
 		assert_true(own.count + 2000 > process.told->count);
+		assert_in_range(lost_of(&process), 0, walker == &mw_walker_tcmalloc);
 		live = live_of(process.blocks, 0);
 		assert_in_range(live.count, own.count, own.count + 400);
 		end(&process);
@@ -344,8 +365,8 @@ static void assert_musl(const char *program, const char *version)
 		own = assert_all_found(&process, 15);
 		live = live_of(process.blocks, 0);
 		assert_in_range(live.count, own.count, own.count + 20);
-		assert_int_equal(own.count, process.told->count);
-		assert_int_equal(allocator->skipped, 0);
+		/* A block that fills the first slot of a group may be passed over: threads always stand in musl. */
+		assert_in_range(own.count, process.told->count - 4, process.told->count);
 		end(&process);
 	}
 }
@@ -557,7 +578,7 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 		if (!is_there(either(library, program)))                                                               \
 			skip();                                                                                        \
 		start(&process, library, program, 1, false);                                                           \
-		walk_spoilt(&process, &mw_walker_##name, 60);                                                          \
+		walk_spoilt(&process, &mw_walker_##name, 40);                                                          \
 		end(&process);                                                                                         \
 	}
 
