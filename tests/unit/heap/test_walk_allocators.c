@@ -523,7 +523,7 @@ static size_t read_spoilt(void *context, mw_addr addr, void *out, size_t size)
 	size_t got = mw_image_read_some(spoilt->good, addr, out, size);
 	uint64_t *words = out;
 
-	if (random_of(&spoilt->state) % 16 == 0)
+	if (random_of(&spoilt->state) % spoilt->seldom == 0)
 		got = random_of(&spoilt->state) % (got + 1);
 	for (size_t at = random_of(&spoilt->state) % spoilt->seldom; at < got / 8;
 	     at += 1 + random_of(&spoilt->state) % spoilt->seldom)
