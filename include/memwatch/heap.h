@@ -76,6 +76,8 @@ struct mw_heap_report {
 	uint64_t pause_ns; /* how long it stood, in all its stops */
 	double seconds;    /* the whole look */
 	uint64_t scanned;  /* bytes looked through for pointers */
+	uint64_t
+		unread; /* bytes that may hold pointers and could not be read: then nothing is called lost for certain */
 	uint64_t rss, swapped;
 	uint64_t page_tables;       /* bytes, beside the account; MW_SIZE_UNKNOWN */
 	struct mw_heap_line *lines; /* the largest first; their bytes sum to rss */

@@ -190,6 +190,7 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;
 	report->scanned = mw_reached_scanned(look->reached);
+	report->unread = mw_reached_unread(look->reached);
 	report->pause_ns = mw_heap_snapshot_pause_ns(look->snapshot);
 	report->page_tables = page_tables_of(look->pid);
 	report->seconds = (double)(mw_clock_ns() - look->begin_ns) / 1e9;

@@ -7,6 +7,7 @@
  *   started    when the look began
  *   method     "fork": a copy was read; "live": the process as it ran, and `why` (null: it was asked for)
  *   pause_ns, seconds, scanned   all its pauses together, the whole look, bytes looked through for pointers
+ *   unread     bytes that may hold pointers and could not be read: if any, lost blocks are called possibly lost
  *   rss, swapped, page_tables    bytes
  *   account    [{name, detail, bytes, swapped}]: the largest first; bytes sum to rss
  *   allocators [{name, version, module, walked, why, arenas, live: A, free: A, retained: {bytes}, trimmable: {bytes}|null,
@@ -77,7 +78,7 @@ static json_t *head_value(const struct mw_heap_report *heap)
 					   MW_OF(heap, exe))),
 		MW_KEY("started", mw_json_date(heap->started_realtime_ns)),
 		MW_KEY("method", heap->forked ? "fork" : "live"), MW_OF(heap, why), MW_OF(heap, pause_ns),
-		MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, rss), MW_OF(heap, swapped),
+		MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, unread), MW_OF(heap, rss), MW_OF(heap, swapped),
 		MW_OF(heap, page_tables), MW_KEY("leaks", mw_json_leaks(heap->leaks)),
 		MW_KEY("account", MW_ARRAY(i, heap->line_count, line_value(&heap->lines[i]))),
 		MW_KEY("allocators", MW_ARRAY(i, heap->allocator_count, allocator_value(&heap->allocators[i]))),

@@ -80,6 +80,10 @@ static void put_answer(struct writer *writer)
 	add_amount(line, leaks[MW_REACH_REACHABLE]);
 	mw_line_printf(line, " still reachable");
 	mw_text_paragraph(&writer->text, 6);
+	if (writer->heap->unread)
+		MW_TEXT_SAY(&writer->text, 6,
+			    "      %s could not be read: blocks that nothing seems to lead to are called possibly lost",
+			    mw_show_size(writer->heap->unread).text);
 	for (size_t i = 0; i < writer->heap->allocator_count; i++) {
 		const struct mw_heap_figures *figures = &writer->heap->allocators[i];
 
