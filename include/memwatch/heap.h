@@ -42,6 +42,7 @@ struct mw_heap_figures {
 	uint64_t trimmable;          /* bytes that the allocator would give back if it were asked to; MW_SIZE_UNKNOWN */
 	uint64_t cached;             /* bytes in threads' caches, of what is free */
 	uint64_t skipped;            /* bytes that could not be walked */
+	uint64_t pinned_pages, pinned; /* resident pages more than half of which is free, and those free bytes */
 	size_t arenas;
 };
 

@@ -46,22 +46,13 @@ static double mib(uint64_t bytes)
 
 static struct mw_error *advise_glibc(struct mw_heap_report *report, const struct mw_heap_figures *glibc)
 {
-	uint64_t kept = glibc->retained;
-
-	if (matters(report, glibc->trimmable)) {
+	if (matters(report, glibc->trimmable))
 		MW_TRY(say(report, "malloc_trim(0) would give %.1f MiB back to the system", mib(glibc->trimmable)));
-		kept -= glibc->trimmable < kept ? glibc->trimmable : kept;
-	}
 	if (matters(report, glibc->retained) && glibc->arenas > MANY_ARENAS)
 		MW_TRY(say(report,
 			   "%.1f MiB are free in %zu arenas: fewer arenas share what is free "
 			   "(MALLOC_ARENA_MAX=2 in the environment, or mallopt(M_ARENA_MAX, 2))",
 			   mib(glibc->retained), glibc->arenas));
-	if (glibc->trimmable != MW_SIZE_UNKNOWN && matters(report, kept))
-		MW_TRY(say(report,
-			   "%.1f MiB are free between live blocks, on pages that these pin: they are used again for "
-			   "blocks that fit, and can't be given back",
-			   mib(kept)));
 	if (matters(report, glibc->cached))
 		MW_TRY(say(
 			report,
@@ -75,6 +66,12 @@ struct mw_error *mw_advise(struct mw_heap_report *report)
 	for (size_t i = 0; i < report->allocator_count; i++) {
 		const struct mw_heap_figures *figures = &report->allocators[i];
 
+		if (matters(report, figures->pinned))
+			MW_TRY(say(report,
+				   "%.1f MiB of %s are free on %" PRIu64 " pages that a few live blocks pin: that is "
+									 "used again for blocks that fit, and can't be "
+				   "given back",
+				   mib(figures->pinned), figures->name, figures->pinned_pages));
 		if (strcmp(figures->name, "glibc") == 0)
 			MW_TRY(advise_glibc(report, figures));
 		else if (matters(report, figures->retained))

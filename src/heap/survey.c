@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/vector.h"
+#include "heap/pinned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,6 +370,7 @@ static struct mw_error *report_allocators(struct survey *survey)
 	const struct mw_heap_allocator *allocators = mw_blocks_allocators(survey->input->blocks, &count);
 	const struct mw_heap_arena *arenas = mw_blocks_arenas(survey->input->blocks, &arena_count);
 	struct mw_heap_figures *figures = calloc(count + 1, sizeof(*figures));
+	struct mw_pinned *pinned;
 
 	if (!figures)
 		return mw_error_nomem();
@@ -387,10 +389,19 @@ static struct mw_error *report_allocators(struct survey *survey)
 			.cached = allocators[i].cached,
 			.skipped = allocators[i].skipped,
 		};
+	pinned = calloc(arena_count + 1, sizeof(*pinned));
+	if (!pinned)
+		return mw_error_nomem();
+	mw_pinned(survey->input->image, survey->input->blocks, pinned);
 	for (size_t i = 0; i < arena_count; i++) {
-		figures[arenas[i].allocator].arenas++;
-		figures[arenas[i].allocator].retained += survey->arenas[i].free.resident;
+		struct mw_heap_figures *of = &figures[arenas[i].allocator];
+
+		of->arenas++;
+		of->retained += survey->arenas[i].free.resident;
+		of->pinned_pages += pinned[i].pages;
+		of->pinned += pinned[i].free;
 	}
+	free(pinned);
 	return NULL;
 }
 

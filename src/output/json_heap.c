@@ -11,7 +11,7 @@
  *   rss, swapped, page_tables    bytes
  *   account    [{name, detail, bytes, swapped}]: the largest first; bytes sum to rss
  *   allocators [{name, version, module, walked, why, arenas, live: A, free: A, retained: {bytes}, trimmable: {bytes}|null,
- *              cached: {bytes}, skipped: {bytes}}]   A = {count, bytes}, usable bytes
+ *              cached: {bytes}, pinned: {pages, bytes}, skipped: {bytes}}]   A = {count, bytes}, usable bytes
  *   leaks      {definite, indirect, possible, reachable}: A each
  *   groups     [{class, size, allocator, arena, verdict, blocks: A, stack: null, holder: [texts, root first]|null,
  *              sample: [addresses]}]: lost ones first; all, so that they sum to leaks
@@ -46,12 +46,13 @@ static json_t *line_value(const struct mw_heap_line *line)
 
 static json_t *allocator_value(const struct mw_heap_figures *figures)
 {
-	return MW_OBJECT(MW_OF(figures, name), MW_OF(figures, version), MW_OF(figures, module), MW_OF(figures, walked),
-			 MW_OF(figures, why), MW_KEY("arenas", (uint64_t)figures->arenas), MW_OF(figures, live),
-			 MW_OF(figures, free), MW_KEY("retained", bytes_value(figures->retained)),
-			 MW_KEY("trimmable", bytes_value(figures->trimmable)),
-			 MW_KEY("cached", bytes_value(figures->cached)),
-			 MW_KEY("skipped", bytes_value(figures->skipped)));
+	return MW_OBJECT(
+		MW_OF(figures, name), MW_OF(figures, version), MW_OF(figures, module), MW_OF(figures, walked),
+		MW_OF(figures, why), MW_KEY("arenas", (uint64_t)figures->arenas), MW_OF(figures, live),
+		MW_OF(figures, free), MW_KEY("retained", bytes_value(figures->retained)),
+		MW_KEY("trimmable", bytes_value(figures->trimmable)), MW_KEY("cached", bytes_value(figures->cached)),
+		MW_KEY("pinned", MW_OBJECT(MW_KEY("pages", figures->pinned_pages), MW_KEY("bytes", figures->pinned))),
+		MW_KEY("skipped", bytes_value(figures->skipped)));
 }
 
 static json_t *group_value(const struct mw_heap_group *group)
