@@ -59,7 +59,7 @@ static void finds_runs(bool scans)
 	unsigned seed = 7;
 
 	for (size_t i = 0; i < MOST; i++) {
-		kinds[i] = i && rand_r(&seed) % 4 ? kinds[i - 1] : (unsigned char)(rand_r(&seed) % 3);
+		kinds[i] = (unsigned char)(i && rand_r(&seed) % 4 ? kinds[i - 1] : rand_r(&seed) % 3);
 		if (kinds[i] == 0)
 			at[i * PAGE] = 1;
 		if (kinds[i] == 1)
