@@ -71,7 +71,7 @@ struct mw_error *mw_smaps_parse(const char *text, struct mw_smaps *out)
 
 		if (is_mapping(text, &map.start, &map.end)) {
 			/* Of a process that runs one that grows may come twice. */
-			if (smaps.count && map.start < smaps.items[smaps.count - 1].end)
+			while (smaps.count && map.start < smaps.items[smaps.count - 1].end)
 				smaps.count--;
 			if (!MW_VECTOR_ROOM(smaps.items, smaps.count, capacity))
 				return mw_error_nomem();
