@@ -70,8 +70,7 @@ static bool is_built_larger(const struct mw_course *course)
 	struct mw_verdict_line line;
 	int end = course->steps - 1;
 
-	/* Of a handful of sampled blocks that is not seen. */
-	if (in->samples || in->impacting.count > 4 || in->transient.count < 16)
+	if (in->impacting.count > 4 || in->transient.count < 16)
 		return false;
 	for (int i = 1; i < end; i++) {
 		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
