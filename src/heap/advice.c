@@ -69,7 +69,7 @@ struct mw_error *mw_advise(struct mw_heap_report *report)
 		if (matters(report, figures->pinned))
 			MW_TRY(say(report,
 				   "%.1f MiB of %s are free on %" PRIu64 " pages that a few live blocks pin: that is "
-									 "used again for blocks that fit, and can't be "
+				   "used again for blocks that fit, and can't be "
 				   "given back",
 				   mib(figures->pinned), figures->name, figures->pinned_pages));
 		if (strcmp(figures->name, "glibc") == 0)
