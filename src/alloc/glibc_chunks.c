@@ -81,8 +81,8 @@ mw_addr mw_glibc_first_chunk(const struct mw_glibc_arena *arena, const struct mw
 	return (after + GLIBC_ALIGNMENT - 1) & ~(mw_addr)(GLIBC_ALIGNMENT - 1);
 }
 
-static void tell(const struct mw_glibc_visitor *visitor, mw_addr at, uint64_t size, enum mw_glibc_kind kind,
-		 uint64_t torn)
+static void visit(const struct mw_glibc_visitor *visitor, mw_addr at, uint64_t size, enum mw_glibc_kind kind,
+		  uint64_t torn)
 {
 	const struct mw_glibc_chunk chunk = {at, size, kind, torn};
 
@@ -90,7 +90,7 @@ static void tell(const struct mw_glibc_visitor *visitor, mw_addr at, uint64_t si
 		visitor->chunk(visitor->context, &chunk);
 }
 
-/* The chunk before `run->at` ends there, as the header there says. Of a free one both ends tell the size. */
+/* The chunk before `run->at` ends there, as the header there says. Of a free one both ends have the size. */
 static void tell_before(const struct mw_glibc_visitor *visitor, const struct mw_glibc_run *run, const uint64_t *header,
 			bool last)
 {
@@ -100,9 +100,9 @@ static void tell_before(const struct mw_glibc_visitor *visitor, const struct mw_
 	if (!size)
 		return;
 	if (!(header[1] & GLIBC_PREV_INUSE))
-		tell(visitor, at, size, MW_GLIBC_FREE, size > behind ? size - behind : behind - size);
+		visit(visitor, at, size, MW_GLIBC_FREE, size > behind ? size - behind : behind - size);
 	else
-		tell(visitor, at, size, last && size == GLIBC_LEAST ? MW_GLIBC_FENCE : MW_GLIBC_USED, 0);
+		visit(visitor, at, size, last && size == GLIBC_LEAST ? MW_GLIBC_FENCE : MW_GLIBC_USED, 0);
 }
 
 enum mw_glibc_outcome mw_glibc_run_on(struct mw_glibc_window *window, const struct mw_glibc_stretch *stretch,
@@ -123,7 +123,7 @@ enum mw_glibc_outcome mw_glibc_run_on(struct mw_glibc_window *window, const stru
 		/* Also where it has grown to here since we asked. */
 		if (is_chunk && (run->at == stretch->top || (stretch->top && size == stretch->end - run->at))) {
 			tell_before(visitor, run, header, false);
-			tell(visitor, run->at, stretch->end - run->at, MW_GLIBC_TOP, 0);
+			visit(visitor, run->at, stretch->end - run->at, MW_GLIBC_TOP, 0);
 			return MW_GLIBC_WHOLE;
 		}
 		is_last = !size && stretch->end - run->at == FENCE;
@@ -290,7 +290,7 @@ static mw_addr entry_at(const struct cache_layout *layout, const unsigned char *
 	return glibc_word(cache, (size_t)layout->bins * layout->count_bytes + bin * sizeof(uint64_t));
 }
 
-/* How many each list may have, where counts are of what there is room for: an empty one tells. 0: none is empty. */
+/* How many each list may have, where counts are of what there is room for: an empty one shows it. 0: none is empty. */
 static unsigned slots_of(const struct cache_layout *layout, const unsigned char *cache)
 {
 	for (unsigned bin = 0; bin < layout->bins && layout->slots; bin++)

@@ -61,10 +61,10 @@ struct mw_glibc_chunk {
 	uint64_t torn; /* of a free one: bytes by which its two ends disagree about its size */
 };
 
-/* Who is told of chunks. Each is told when the header behind it has made sense. */
+/* Visits chunks, each once the header behind it has made sense. */
 struct mw_glibc_visitor {
 	void *context;
-	void (*begin)(void *context); /* of a search: what was told since the last is no run. May be NULL */
+	void (*begin)(void *context); /* of a search: what was visited since the last is no run. May be NULL */
 	void (*chunk)(void *context, const struct mw_glibc_chunk *chunk);
 };
 
@@ -78,7 +78,7 @@ enum mw_glibc_outcome {
 struct mw_glibc_run {
 	mw_addr start,
 		at; /* where it began; where it is, or ended: behind a fence, at a top, or at what makes no sense */
-	uint64_t before; /* size of the chunk that ends at `at` and was not told yet; 0: there is none */
+	uint64_t before; /* size of the chunk that ends at `at` and was not visited yet; 0: there is none */
 };
 
 /* Go on from run->at. `visitor` may be NULL. */
@@ -95,12 +95,12 @@ mw_addr mw_glibc_first_chunk(const struct mw_glibc_arena *arena, const struct mw
 
 /* --- lists ------------------------------------------------------------------------------------------------------ */
 
-/* Who is told of chunks on lists. */
+/* Visits chunks on lists. */
 struct mw_glibc_members {
 	void *context;
 	bool (*may_hold)(void *context, mw_addr addr);             /* may a chunk of an arena be there? */
 	bool (*each)(void *context, mw_addr chunk, uint64_t size); /* false: enough */
-	bool torn; /* also of a cache's lists that do not fit, as far as they lead; a chunk may be told twice */
+	bool torn; /* also of a cache's lists that do not fit, as far as they lead; a chunk may be visited twice */
 };
 
 /* All that an arena's fast bins hold. False: one of them leads to what is no such chunk. */

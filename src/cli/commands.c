@@ -288,7 +288,7 @@ static const struct mw_cli_option record_options[] = {
 			   "the last five seconds."),
 	MW_CLI_COST,
 	MW_CLI_OPTION("leaks", 0, NOTHING, NULL, NULL,
-		      "At the window's end, look at the whole heap as memwatch heap does, and tell of each stack how "
+		      "At the window's end, look at the whole heap as memwatch heap does, and report of each stack how "
 		      "many of its blocks are lost, and who holds the others. Lost blocks are the first suspects. The "
 		      "process is paused for as long as it takes to fork a copy of it.",
 		      NULL, FLAG, session.leaks),

@@ -19,7 +19,7 @@
 #define MW_GLIBC_TAIL   8u
 #define MW_GLIBC_PAGE   4096u
 
-/* What malloc_par tells of a copy of glibc. */
+/* What malloc_par has of a copy of glibc. */
 struct mw_glibc_parameters {
 	bool known;
 	mw_addr first;       /* where its main arena began (sbrk_base) */

@@ -37,7 +37,7 @@ struct mw_scan_worker {
 	pthread_t thread;
 	mw_addr start, end; /* what is in the window */
 	uint64_t window[WINDOW / sizeof(uint64_t)];
-	uint64_t scanned; /* not yet told */
+	uint64_t scanned; /* not yet reported */
 	struct word batch[BATCH];
 	size_t batch_count;
 	uint32_t found[FOUND];
@@ -61,7 +61,7 @@ struct mw_scan {
 	uint64_t *met_first, met_words; /* by span; the number of its first bit */
 	_Atomic uint64_t scanned, unread;
 	uint64_t expected;
-	double told; /* to options->progress */
+	double reported; /* to options->progress */
 
 	pthread_mutex_t lock; /* of what follows */
 	const struct mw_scan_range *ranges;
@@ -270,7 +270,7 @@ static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw
 		visit_batch(worker);
 }
 
-/* Has the word been met in this pass? Where two threads meet words at the same time, they may both be told that it has
+/* Has the word been met in this pass? Where two threads meet words at the same time, both may find that it has
  * not. */
 static inline bool was_met(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
 {
@@ -300,14 +300,14 @@ static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr
 		put_in_batch(worker, word, at, source);
 }
 
-static void tell(struct mw_scan *scan, uint64_t scanned)
+static void report(struct mw_scan *scan, uint64_t scanned)
 {
 	double share = scan->expected ? (double)scanned / (double)scan->expected : 0;
 
-	if (!scan->options->progress || share < scan->told + 0.01 || scan->told >= 1)
+	if (!scan->options->progress || share < scan->reported + 0.01 || scan->reported >= 1)
 		return;
-	scan->told = share > 1 ? 1 : share;
-	scan->options->progress(scan->options->context, scan->told);
+	scan->reported = share > 1 ? 1 : share;
+	scan->options->progress(scan->options->context, scan->reported);
 }
 
 /* Most words are no pointers: four at a time need one branch. */
@@ -341,7 +341,7 @@ static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_
 	scanned = atomic_fetch_add_explicit(&worker->scan->scanned, worker->scanned, memory_order_relaxed);
 	worker->scanned = 0;
 	if (worker->number == 0)
-		tell(worker->scan, scanned);
+		report(worker->scan, scanned);
 }
 
 static void scan_window(struct mw_scan_worker *worker, mw_addr from, mw_addr to, uint32_t source)

@@ -45,7 +45,7 @@ struct mw_frontier {
 
 struct mw_scan_range {
 	mw_addr start, end;
-	uint32_t source; /* what the words are told to come from: a block, or MW_BLOCK_NONE */
+	uint32_t source; /* what the words come from: a block, or MW_BLOCK_NONE */
 };
 
 /* A word that points into a live block. */
@@ -71,7 +71,7 @@ void mw_scan_destroy(struct mw_scan *scan);
 
 /*
  * Begin a pass: what is called from now on, by several threads at once, and the bits of blocks that it looks at first, or
- * NULL. `once`: where a word's value is met again in the pass, that tells nothing more, and mostly it is passed over.
+ * NULL. `once`: where a word's value is met again in the pass, that adds nothing, and mostly it is passed over.
  */
 void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits, bool once);
 /* Where mw_scan_found() adds to from now on. */

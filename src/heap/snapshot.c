@@ -51,7 +51,7 @@ struct mw_heap_snapshot {
 	size_t thread_room;
 };
 
-/* What is in the way of a copy is told, and is no error; GONE and MEMORY are. */
+/* What prevents a copy is reported, and is no error; GONE and MEMORY are. */
 static struct mw_error *take_why(struct mw_heap_snapshot *snapshot, struct mw_error *err)
 {
 	if (!err || mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)

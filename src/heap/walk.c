@@ -141,9 +141,7 @@ static bool next_file(const struct mw_image *image, size_t *at, struct mw_walk_f
 	return false;
 }
 
-struct mw_error *mw_walk_files(const struct mw_image *image, struct mw_blocks *blocks,
-			       struct mw_error *(*walk)(const struct mw_image *image, const struct mw_walk_file *file,
-							struct mw_reader *reader, struct mw_blocks *blocks))
+struct mw_error *mw_walk_files(const struct mw_image *image, struct mw_blocks *blocks, mw_walk_file_function *walk)
 {
 	struct mw_walk_file file;
 	struct mw_reader *reader = NULL;

@@ -35,11 +35,11 @@ struct mw_walk_file {
 	size_t first, end; /* numbers of its mappings, with the one that has the rest of its bss */
 };
 
+typedef struct mw_error *mw_walk_file_function(const struct mw_image *image, const struct mw_walk_file *file,
+					       struct mw_reader *reader, struct mw_blocks *blocks);
 /* Call `walk` for each file that has writable data. Errors: MEMORY, those of `walk`, which ends with one. */
 struct mw_error *mw_walk_files(const struct mw_image *image, struct mw_blocks *blocks,
-			       struct mw_error *(*walk)(const struct mw_image *image, const struct mw_walk_file *file,
-							struct mw_reader *reader,
-							struct mw_blocks *blocks)) MW_MUST_CHECK;
+			       mw_walk_file_function *walk) MW_MUST_CHECK;
 /* Is that in the file's code? */
 bool mw_walk_is_code(const struct mw_image *image, const struct mw_walk_file *file, mw_addr addr);
 /* The first place in the file's constants that has those bytes; 0: none. Errors: MEMORY. */
@@ -62,7 +62,7 @@ struct mw_walk_data {
 bool mw_walk_next_data(struct mw_walk_data *data);
 
 /*
- * Is a thread in the file's code, directly or by way of functions that it calls? Its registers tell, and the words on top of
+ * Is a thread in the file's code, directly or by way of functions that it calls? By its registers, and the words on top of
  * its stack. Words that are no return addresses say so in error; that a thread is inside is never missed but where frames
  * are larger than what is looked at.
  */

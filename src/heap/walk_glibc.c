@@ -649,4 +649,4 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 	return mw_glibc_take_from_hands(&walk);
 }
 
-const struct mw_walker mw_walker_glibc = {"glibc", walk_glibc};
+const struct mw_walker mw_walker_glibc = {.name = "glibc", .walk = walk_glibc};

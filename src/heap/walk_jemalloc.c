@@ -2,7 +2,7 @@
 /*
  * walk_jemalloc.c: jemalloc 5.3, shared or linked into a program, under any prefix (jemalloc.h).
  *
- * A file has jemalloc in it if its constants have the version that mallctl("version") tells. Each active extent becomes a
+ * A file has jemalloc in it if its constants have the version that mallctl("version") gives. Each active extent becomes a
  * span: a slab's regions are segments, live by its bitmap; a large one is one segment. Those that are not in use are free.
  * What the caches of threads have is free. An extent that is amidst a change (its counts don't agree, it is being merged,
  * or a thread that stands in jemalloc has just begun to make it) is passed over.
@@ -249,10 +249,4 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 	return err;
 }
 
-static struct mw_error *walk(const struct mw_image *image, const struct mw_modules *modules, struct mw_blocks *blocks)
-{
-	(void)modules;
-	return mw_walk_files(image, blocks, walk_file);
-}
-
-const struct mw_walker mw_walker_jemalloc = {.name = "jemalloc", .walk = walk};
+const struct mw_walker mw_walker_jemalloc = {.name = "jemalloc", .walk_file = walk_file};

@@ -11,7 +11,7 @@
  *
  * A chain for a whole heap (mi_heap_t, one for a thread) has blocks that other threads have freed on pages that were full.
  * A page whose chains don't agree with its counts is amidst a change, and passed over. A block that was made larger so that
- * an aligned one fits into it is told as the whole: the program's pointer leads into it.
+ * an aligned one fits into it is added as the whole: the program's pointer leads into it.
  */
 #include "heap/walk.h"
 #include "heap/walker.h"
@@ -228,7 +228,7 @@ static struct mw_error *add_page(struct heap *heap, const struct page *page)
 	return NULL;
 }
 
-/* A run of slices that is not free: where its blocks begin, and whether all that is told of them agrees. */
+/* A run of slices that is not free: where its blocks begin, and whether all fields agree about them. */
 static void look_at_page(struct heap *heap, struct page *page)
 {
 	page->size = page->slice.block_size;
@@ -406,10 +406,4 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 	return err;
 }
 
-static struct mw_error *walk(const struct mw_image *image, const struct mw_modules *modules, struct mw_blocks *blocks)
-{
-	(void)modules;
-	return mw_walk_files(image, blocks, walk_file);
-}
-
-const struct mw_walker mw_walker_mimalloc = {.name = "mimalloc", .walk = walk};
+const struct mw_walker mw_walker_mimalloc = {.name = "mimalloc", .walk_file = walk_file};

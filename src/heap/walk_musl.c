@@ -9,7 +9,7 @@
  *      slot                     4 bytes before it: its number, how much of it is not used; an offset to where the block
  *                               begins
  *
- * ctx has no symbol; it is found by its secret, which each area has as well. A block is told with the bytes that the program
+ * ctx has no symbol; it is found by its secret, which each area has as well. A block is added with the bytes that the program
  * asked for, up to a multiple of 16; the rest of its slot is free. A group that is amidst a change is passed over, with all
  * that lies in the same mapping, and so is a slot that is taken but whose header is not that of a block.
  */
@@ -306,7 +306,7 @@ static struct mw_error *add_all(struct heap *heap)
 
 /* --- one file's ------------------------------------------------------------------------------------------------------------------- */
 
-/* A program with musl in it tells no version. */
+/* A program with musl in it has no version in it. */
 static struct mw_error *read_version(struct heap *heap, char version[32])
 {
 	static const char begin[] = "\0001.2.";
@@ -365,10 +365,4 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 	return err;
 }
 
-static struct mw_error *walk(const struct mw_image *image, const struct mw_modules *modules, struct mw_blocks *blocks)
-{
-	(void)modules;
-	return mw_walk_files(image, blocks, walk_file);
-}
-
-const struct mw_walker mw_walker_musl = {.name = "musl", .walk = walk};
+const struct mw_walker mw_walker_musl = {.name = "musl", .walk_file = walk_file};

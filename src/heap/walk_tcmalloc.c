@@ -439,10 +439,4 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 	return err;
 }
 
-static struct mw_error *walk(const struct mw_image *image, const struct mw_modules *modules, struct mw_blocks *blocks)
-{
-	(void)modules;
-	return mw_walk_files(image, blocks, walk_file);
-}
-
-const struct mw_walker mw_walker_tcmalloc = {.name = "tcmalloc", .walk = walk};
+const struct mw_walker mw_walker_tcmalloc = {.name = "tcmalloc", .walk_file = walk_file};

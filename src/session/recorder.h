@@ -111,8 +111,8 @@ void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched
 struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
 					   struct mw_emitter *emitter, const char *path, char *const *command,
 					   size_t count) MW_MUST_CHECK;
-/* Look at its heap, now: what is freed until that is recorded, or nothing of it is. A look that could not be had is told
- * of on standard error. */
+/* Look at its heap, now: what is freed until that is recorded, or nothing of it is. If it fails, a
+ * message on standard error says why. */
 void mw_recorder_look_at_heap(struct mw_recorder *recorder);
 /* End that look: nothing of it is left in the process. Errors: what could not be taken back. */
 struct mw_error *mw_recorder_end_look(struct mw_recorder *recorder) MW_MUST_CHECK;

@@ -142,7 +142,7 @@ class Sampling(unittest.TestCase):
         self.assertIsNone(early['sampling'])
 
     def watch_with_defaults(self, seconds, fast, spinning=0):
-        """The target's whole work under a memwatch that is told nothing, beside so many processes that never rest."""
+        """The target's whole work under a memwatch with its defaults, beside so many processes that never rest."""
         for _ in range(spinning):
             spinner = subprocess.Popen(['sh', '-c', 'while :; do :; done'], stdin=subprocess.DEVNULL)
             self.addCleanup(mwlive.kill_quietly, spinner)

@@ -7,11 +7,11 @@
  *   waits    busy, with a child that ends now and then: plain wait() and SIGCHLD tell of that one alone
  *   vforks   threads that make children by vfork all the time
  *   nproc    busy, under RLIMIT_NPROC that leaves no room (not for root)
- *   execs    executes /bin/sleep when it is told to go on
- *   ends     ends when it is told to go on
+ *   execs    executes /bin/sleep at the next byte
+ *   ends     ends at the next byte
  *   namespace  has made a pid namespace for its children
  *   provides holds a userfaultfd
- * Told to go on it says where memory of each kind is, whose pages begin with their own addresses, and "working"; told again,
+ * At the next byte it says where memory of each kind is, whose pages begin with their own addresses, and "working"; at the one after that,
  * what was wrong, how many children ended, and how many SIGCHLD came.
  */
 #include "target.h"

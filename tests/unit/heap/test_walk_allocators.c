@@ -90,7 +90,7 @@ static void stop(struct process *process)
 static void walk(struct process *process, const struct mw_walker *walker)
 {
 	assert_null(mw_blocks_create(&process->blocks));
-	assert_null(walker->walk(&process->of.image, NULL, process->blocks));
+	assert_null(mw_walker_run(walker, &process->of.image, NULL, process->blocks));
 	assert_null(mw_blocks_finish(process->blocks));
 }
 
@@ -411,7 +411,7 @@ static void assert_refused(const struct mw_walker *walker, const char *constants
 	memset(pages, 0, sizeof(pages));
 	memcpy(pages + 1, constants, size);
 	assert_null(mw_blocks_create(&blocks));
-	assert_null(walker->walk(&image, NULL, blocks));
+	assert_null(mw_walker_run(walker, &image, NULL, blocks));
 	assert_null(mw_blocks_finish(blocks));
 	allocators = mw_blocks_allocators(blocks, &count);
 	assert_int_equal(count, version ? 1 : 0);
@@ -547,7 +547,7 @@ static void walk_spoilt(struct process *process, const struct mw_walker *walker,
 		spoilt.image.read_some = read_spoilt;
 		spoilt.image.context = &spoilt;
 		assert_null(mw_blocks_create(&process->blocks));
-		assert_null(walker->walk(&spoilt.image, NULL, process->blocks));
+		assert_null(mw_walker_run(walker, &spoilt.image, NULL, process->blocks));
 		assert_null(mw_blocks_finish(process->blocks));
 		allocators = mw_blocks_allocators(process->blocks, &count);
 		walked += count && allocators[0].walked;
@@ -598,7 +598,7 @@ static int print_process(const char *pid)
 	assert_null(mw_blocks_create(&process.blocks));
 	began = mw_clock_ns();
 	MW_EACH(walker, walkers, sizeof(walkers) / sizeof(*walkers))
-		assert_null((*walker)->walk(&process.of.image, NULL, process.blocks));
+		assert_null(mw_walker_run(*walker, &process.of.image, NULL, process.blocks));
 	assert_null(mw_blocks_finish(process.blocks));
 	printf("%lu us\n", (unsigned long)(mw_clock_ns() - began) / 1000);
 	for (uint32_t i = 0;; i++) {

@@ -21,12 +21,14 @@ static double length;
 /* What becomes of the blocks that are there in the end, after the window. */
 static enum { NOT_SETTLED, NONE_FREED, ALL_FREED } settling;
 
-static void settle(struct world *world, const uint32_t *stacks, const uint32_t *threads)
+static struct world world;
+
+static void settle(const uint32_t *stacks, const uint32_t *threads)
 {
-	assert_null(mw_track_settle(world->track));
+	assert_null(mw_track_settle(world.track));
 	for (size_t i = 0; i < step_count && settling == ALL_FREED; i++)
 		if (steps[i].birth)
-			world_event(world, MW_EVENT_FREE, MW_KIND_HEAP, 0x10000 + 16 * (mw_addr)steps[i].block,
+			world_event(&world, MW_EVENT_FREE, MW_KIND_HEAP, 0x10000 + 16 * (mw_addr)steps[i].block,
 				    steps[i].bytes, stacks[steps[i].stack], threads[0], length + 0.1);
 }
 
@@ -36,10 +38,9 @@ static bool judge(struct mw_report_growth *out)
 	const mw_addr here[HISTORY_STACKS][1] = {{(mw_addr)(uintptr_t)&judge + 4}, {(mw_addr)(uintptr_t)&judge + 8}};
 	uint32_t stacks[HISTORY_STACKS], threads[2];
 	struct mw_report *report;
-	struct world world;
 	bool found = false;
 
-	world_init(&world);
+	world_forget(&world);
 	world.window.length_ns = (uint64_t)(length * 1e9);
 	world.input.symbols = NULL;
 	stacks[HISTORY_SUBJECT] =
@@ -53,7 +54,7 @@ static bool judge(struct mw_report_growth *out)
 			    0x10000 + 16 * (mw_addr)steps[i].block, steps[i].bytes, stacks[steps[i].stack],
 			    threads[steps[i].thread], steps[i].at);
 	if (settling)
-		settle(&world, stacks, threads);
+		settle(stacks, threads);
 	report = world_report(&world);
 	for (size_t i = 0; i < report->stack_count; i++)
 		if (report->stacks[i].growth.known && strcmp(report->stacks[i].api, "malloc") == 0) {
@@ -61,7 +62,6 @@ static bool judge(struct mw_report_growth *out)
 			found = true;
 		}
 	mw_report_destroy(report);
-	world_deinit(&world);
 	return found;
 }
 
@@ -142,6 +142,10 @@ UNIT_GROUP(verdict)
 		cmocka_unit_test(test_histories),
 		cmocka_unit_test(test_settling),
 	};
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	world_init(&world);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	world_deinit(&world);
+	return failed;
 }

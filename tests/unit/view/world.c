@@ -40,11 +40,8 @@ void world_init(struct world *world)
 	assert_null(mw_modules_create(&world->modules));
 	world_refresh(world);
 	assert_null(mw_symbolizer_create(world->modules, &world->symbolizer));
-	assert_null(mw_track_create(&world->track));
-	world->sink = mw_track_sink(world->track);
 	world->symbols = (struct mw_view_symbols){.context = world->symbolizer, .resolve = resolve};
 	world->input = (struct mw_summary_input){
-		.track = world->track,
 		.symbols = &world->symbols,
 		.pid = getpid(),
 		.comm = "test",
@@ -59,6 +56,15 @@ void world_init(struct world *world)
 		.track_heap = true,
 		.track_vm = true,
 	};
+	world_forget(world);
+}
+
+void world_forget(struct world *world)
+{
+	mw_track_destroy(world->track);
+	assert_null(mw_track_create(&world->track));
+	world->sink = mw_track_sink(world->track);
+	world->input.track = world->track;
 }
 
 void world_deinit(struct world *world)

@@ -22,6 +22,8 @@ struct world {
 
 void world_init(struct world *world);
 void world_deinit(struct world *world);
+/* Forget all events and stacks: the modules, which take longest, stay. */
+void world_forget(struct world *world);
 /* See what has been mapped since. */
 void world_refresh(struct world *world);
 /* Intern a stack of `count` addresses of this process. */
