@@ -47,7 +47,7 @@ static double mib(uint64_t bytes)
 static struct mw_error *advise_glibc(struct mw_heap_report *report, const struct mw_heap_figures *glibc)
 {
 	if (matters(report, glibc->trimmable))
-		MW_TRY(say(report, "malloc_trim(0) would give %.1f MiB back to the system", mib(glibc->trimmable)));
+		MW_TRY(say(report, "malloc_trim(0) would return %.1f MiB to the system", mib(glibc->trimmable)));
 	if (matters(report, glibc->retained) && glibc->arenas > MANY_ARENAS)
 		MW_TRY(say(report,
 			   "%.1f MiB are free in %zu arenas: fewer arenas share what is free "
@@ -68,14 +68,14 @@ struct mw_error *mw_advise(struct mw_heap_report *report)
 
 		if (matters(report, figures->pinned))
 			MW_TRY(say(report,
-				   "%.1f MiB of %s are free on %" PRIu64 " pages that a few live blocks pin: that is "
-				   "used again for blocks that fit, and can't be "
-				   "given back",
+				   "%.1f MiB of %s are free on %" PRIu64
+				   " pages that a few live blocks pin: that is reused for "
+				   "blocks that fit, but can't be returned to the system",
 				   mib(figures->pinned), figures->name, figures->pinned_pages));
 		if (strcmp(figures->name, "glibc") == 0)
 			MW_TRY(advise_glibc(report, figures));
 		else if (matters(report, figures->retained))
-			MW_TRY(say(report, "%.1f MiB are free, and kept by %s to be used again", mib(figures->retained),
+			MW_TRY(say(report, "%.1f MiB are free, and kept by %s for reuse", mib(figures->retained),
 				   figures->name));
 	}
 	return NULL;

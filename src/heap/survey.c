@@ -48,9 +48,9 @@ static struct mw_error *charge(struct account *account, const char *name, const 
 }
 
 static const char live_blocks[] = "live blocks", kept_free[] = "free, kept by the allocator",
-		  bookkeeping[] = "the allocator's bookkeeping", stacks[] = "stacks", code[] = "code",
-		  data[] = "data of files", shared[] = "shared", generated[] = "generated code",
-		  anonymous[] = "other anonymous memory", special[] = "the kernel's", zeroed[] = "zeroed data of files";
+		  bookkeeping[] = "allocator bookkeeping", stacks[] = "stacks", code[] = "code", data[] = "file data",
+		  shared[] = "shared memory", generated[] = "generated code", anonymous[] = "other anonymous memory",
+		  special[] = "kernel mappings (vdso)", zeroed[] = "zeroed data of files (.bss)";
 
 /* What an arena's memory is for. */
 struct arena_sums {

@@ -186,7 +186,7 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 {
 	const struct mw_glibc_visitor visitor = {.context = walk, .chunk = see_chunk};
 	struct mw_error *err;
-	const char *why = walk->image->consistent ? "a chunk's header makes no sense"
+	const char *why = walk->image->consistent ? "a chunk's header is invalid"
 						  : "a chunk's header made no sense when it was read";
 
 	while (stretch->end - run->at >= FENCE) {
@@ -389,7 +389,7 @@ static struct mw_error *walk_heap(struct mw_glibc_walk *walk, const struct mw_gl
 	if (!glibc_read(&walk->process, heap->start + 16, sizes, sizeof(sizes)) || sizes[0] > MW_GLIBC_HEAP_SIZE ||
 	    sizes[1] > MW_GLIBC_HEAP_SIZE || sizes[0] % MW_GLIBC_PAGE ||
 	    heap->start + sizes[0] <= stretch.first + FENCE)
-		return mw_glibc_skip(walk, heap->start, heap->start + MW_GLIBC_PAGE, "a heap's size makes no sense");
+		return mw_glibc_skip(walk, heap->start, heap->start + MW_GLIBC_PAGE, "a heap's size is invalid");
 	stretch.end = heap->start + sizes[0];
 	stretch.top = top - heap->start < sizes[0] ? top : 0;
 	MW_TRY(mw_blocks_add_bookkeeping(walk->blocks, walk->arena, heap->start, stretch.first));
@@ -462,7 +462,7 @@ static struct mw_error *free_fast_bins(struct mw_glibc_walk *walk, const struct 
 	if (good)
 		return NULL;
 	return mw_glibc_skip(walk, arena->bins + (mw_addr)GLIBC_FAST, arena->bins + (mw_addr)GLIBC_TOP,
-			     "a fast bin's list makes no sense");
+			     "a fast bin's list is corrupt");
 }
 
 static struct mw_error *free_caches(struct mw_glibc_walk *walk)
@@ -477,7 +477,7 @@ static struct mw_error *free_caches(struct mw_glibc_walk *walk)
 		bad = mw_glibc_cache_chunks(&walk->window, *cache, &members);
 		end_bounded(walk);
 		if (bad)
-			MW_TRY(mw_glibc_skip(walk, *cache, *cache + 1, "a list of a thread's cache makes no sense"));
+			MW_TRY(mw_glibc_skip(walk, *cache, *cache + 1, "a list of a thread's cache is corrupt"));
 	}
 	return NULL;
 }

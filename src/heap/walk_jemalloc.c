@@ -4,7 +4,7 @@
  *
  * A file has jemalloc in it if its constants have the version that mallctl("version") gives. Each active extent becomes a
  * span: a slab's regions are segments, live by its bitmap; a large one is one segment. Those that are not in use are free.
- * What the caches of threads have is free. An extent that is amidst a change (its counts don't agree, it is being merged,
+ * What the caches of threads have is free. An extent that is being changed (its counts don't agree, it is being merged,
  * or a thread that stands in jemalloc has just begun to make it) is passed over.
  */
 #include "heap/jemalloc.h"
@@ -96,9 +96,9 @@ static struct mw_error *read_version(const struct mw_image *image, const struct 
 static const char *refusal(const char *version, bool release)
 {
 	if (!version[0])
-		return "which version of jemalloc this is could not be found out: its memory is taken as roots";
+		return "the version of jemalloc could not be found: its memory is treated as roots";
 	if (strcmp(version, "5.3.0") != 0 || !release)
-		return "this version of jemalloc is not known: its memory is taken as roots";
+		return "this version of jemalloc is not known: its memory is treated as roots";
 	return NULL;
 }
 
@@ -159,7 +159,7 @@ static struct mw_error *add_slab(struct je_heap *heap, struct je_extent *extent,
 	uint64_t bitmap[MAX_REGIONS / 64];
 
 	if (!slab_agrees(heap, extent, regions, bitmap))
-		return skip(heap, extent->start, extent->end, "a slab of jemalloc amidst a change");
+		return skip(heap, extent->start, extent->end, "a slab of jemalloc that is being changed");
 	MW_TRY(mw_blocks_add_span(heap->blocks, arena, extent->start, extent->end, size, 0, &extent->span));
 	for (uint64_t i = 0; i < regions; i++)
 		if (!(bitmap[i / 64] >> (i % 64) & 1))
@@ -188,7 +188,7 @@ static struct mw_error *add_extent(struct je_heap *heap, struct je_extent *exten
 
 	if (extent->state > JE_RETAINED || extent->arena >= JE_MAX_ARENAS ||
 	    (extent->state == JE_ACTIVE && extent->size_class >= JE_SIZE_CLASSES))
-		return skip(heap, extent->start, extent->end, "an extent of jemalloc amidst a change");
+		return skip(heap, extent->start, extent->end, "an extent of jemalloc that is being changed");
 	MW_TRY(je_arena_number(heap, extent->arena, &arena));
 	if (extent->state == JE_ACTIVE)
 		return extent->slab ? add_slab(heap, extent, arena) : add_large(heap, extent, arena);
@@ -212,9 +212,9 @@ static struct mw_error *walk_heap(struct je_heap *heap, const char *version)
 
 	MW_TRY(je_extents_find(heap, &found));
 	if (!found)
-		why = "jemalloc's radix tree was not found: its memory is taken as roots";
+		why = "jemalloc's radix tree was not found: its memory is treated as roots";
 	else if (heap->strange > 16 + heap->extent_count / 64)
-		why = "jemalloc's radix tree makes no sense: its memory is taken as roots";
+		why = "jemalloc's radix tree is inconsistent: its memory is treated as roots";
 	MW_TRY(mw_walk_add(heap->blocks, "jemalloc", version, heap->file->path, why, &heap->allocator));
 	if (why)
 		return NULL;

@@ -10,7 +10,7 @@
  *              pages of blocks
  *
  * A chain for a whole heap (mi_heap_t, one for a thread) has blocks that other threads have freed on pages that were full.
- * A page whose chains don't agree with its counts is amidst a change, and passed over. A block that was made larger so that
+ * A page whose chains don't agree with its counts is being changed, and passed over. A block that was made larger so that
  * an aligned one fits into it is added as the whole: the program's pointer leads into it.
  */
 #include "heap/walk.h"
@@ -237,7 +237,7 @@ static void look_at_page(struct heap *heap, struct page *page)
 	if (page->size >= 8 && page->size <= SMALL_SIZE)
 		page->start += OFFSET;
 	if (!is_consistent(heap, page))
-		page->skip = "a page of mimalloc amidst a change";
+		page->skip = "a page of mimalloc that is being changed";
 }
 
 static struct mw_error *find_pages(struct heap *heap, mw_addr at)
@@ -257,7 +257,7 @@ static struct mw_error *find_pages(struct heap *heap, mw_addr at)
 		page.end = end;
 		if (!mw_reader_read(heap->reader, page.at, &page.slice, sizeof(page.slice)) || !page.slice.count ||
 		    page.slice.count > header.slices - i || page.slice.offset) {
-			page.skip = "a segment of mimalloc amidst a change";
+			page.skip = "a segment of mimalloc that is being changed";
 			return add_page(heap, &page);
 		}
 		i += page.slice.count;
@@ -370,7 +370,7 @@ static struct mw_error *find_all(struct heap *heap, const char **why)
 	for (size_t i = 0; found && i < heap->count; i++)
 		MW_TRY(find_pages(heap, heap->segments[i]));
 	if (!found || heap->strange > 16 + heap->page_count / 64)
-		*why = "this version of mimalloc is not known: its memory is taken as roots";
+		*why = "this version of mimalloc is not known: its memory is treated as roots";
 	return NULL;
 }
 

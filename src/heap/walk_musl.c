@@ -10,7 +10,7 @@
  *                               begins
  *
  * ctx has no symbol; it is found by its secret, which each area has as well. A block is added with the bytes that the program
- * asked for, up to a multiple of 16; the rest of its slot is free. A group that is amidst a change is passed over, with all
+ * asked for, up to a multiple of 16; the rest of its slot is free. A group that is being changed is passed over, with all
  * that lies in the same mapping, and so is a slot that is taken but whose header is not that of a block.
  */
 #include "heap/walk.h"
@@ -240,7 +240,7 @@ static struct mw_error *add_slot(struct heap *heap, uint32_t span, const struct 
 	if (RESERVED(read_number(heap, start - 3, 1)) == RESERVED_OFFSET)
 		block += read_number(heap, start - 2, 2) * UNIT;
 	if (!is_known(heap, group, slot, block, end))
-		return skip(heap, start, end, "a block of musl's malloc amidst a change");
+		return skip(heap, start, end, "a block of musl's malloc that is being changed");
 	if (RESERVED(read_number(heap, block - 3, 1)) == RESERVED_GROUP)
 		return NULL;
 	reserved = reserved_of(heap, block, end);
@@ -273,7 +273,7 @@ static struct mw_error *add_groups(struct heap *heap, size_t first, size_t end)
 	for (size_t i = first; i < end; i++)
 		whole = whole && !heap->groups[i].bad && heap->groups[i].end <= outer->end;
 	if (!whole)
-		return skip(heap, outer->start, outer->end, "a group of musl's malloc amidst a change");
+		return skip(heap, outer->start, outer->end, "a group of musl's malloc that is being changed");
 	MW_TRY(mw_blocks_add_span(heap->blocks, heap->arena, outer->start, outer->end, 0, 0, &span));
 	for (size_t i = first; i < end; i++) {
 		const struct group *group = &heap->groups[i];
@@ -325,7 +325,7 @@ static struct mw_error *find_all(struct heap *heap, const char **why)
 	MW_TRY(mw_walk_hand_fill(heap->reader, heap->image, heap->file, &heap->hand));
 	MW_TRY(take_areas(heap));
 	if (heap->strange > 16 + heap->count / 64 || !slots_agree(heap))
-		*why = "the groups of musl's malloc make no sense: its memory is taken as roots";
+		*why = "the groups of musl's malloc are inconsistent: its memory is treated as roots";
 	return NULL;
 }
 
@@ -348,7 +348,7 @@ static struct mw_error *walk_heap(struct heap *heap)
 	if (heap->ctx)
 		MW_TRY(find_all(heap, &why));
 	else
-		why = "this malloc of musl is not known: its memory is taken as roots";
+		why = "this malloc of musl is not known: its memory is treated as roots";
 	MW_TRY(mw_walk_add(heap->blocks, "musl", version, heap->file->path, why, &heap->allocator));
 	return why ? NULL : add_all(heap);
 }

@@ -10,7 +10,7 @@
  *
  * None of it has a symbol. The page map is found as a tree whose elements say where they stand; the sizes as numbers that
  * rise to 256 KiB, with as many pages for each as it needs; a ThreadCache by its objects' sizes, which are those; the central
- * caches by the number of its class in each. A span whose free objects don't agree with its count is amidst a change, and
+ * caches by the number of its class in each. A span whose free objects don't agree with its count is being changed, and
  * passed over.
  */
 #include "heap/radix.h"
@@ -319,7 +319,7 @@ static struct mw_error *add_objects(struct heap *heap, struct found_span *span, 
 	uint64_t size = heap->sizes[size_class], objects = (span->end - span->start) / size;
 
 	if (count_free(heap, span, size, objects) + REFERENCES(span->bits) != objects)
-		return skip(heap, span, "a span of tcmalloc amidst a change");
+		return skip(heap, span, "a span of tcmalloc that is being changed");
 	MW_TRY(mw_blocks_add_span(heap->blocks, heap->arena, span->start, span->end, size, 0, &span->number));
 	heap->steps += objects;
 	for (uint64_t i = 0; i < objects; i++)
@@ -393,13 +393,13 @@ static struct mw_error *find_all(struct heap *heap, const char **why)
 		return mw_error_nomem();
 	err = find_spans(heap, &found);
 	if (!found)
-		*why = "tcmalloc's page map was not found: its memory is taken as roots";
+		*why = "tcmalloc's page map was not found: its memory is treated as roots";
 	else if (heap->strange > 16 + heap->count / 64)
-		*why = "tcmalloc's page map makes no sense: its memory is taken as roots";
+		*why = "tcmalloc's page map is inconsistent: its memory is treated as roots";
 	else if (!each_data(heap, data, see_sizes))
-		*why = "tcmalloc's size classes were not found: its memory is taken as roots";
+		*why = "tcmalloc's size classes were not found: its memory is treated as roots";
 	else if (!each_data(heap, data, see_caches))
-		*why = "tcmalloc's caches were not found: its memory is taken as roots";
+		*why = "tcmalloc's caches were not found: its memory is treated as roots";
 	free(data);
 	return err;
 }
@@ -409,9 +409,9 @@ static struct mw_error *walk_heap(struct heap *heap, const char *version, bool d
 	const char *why = NULL;
 
 	if (strcmp(version, "2.10") != 0)
-		why = "this version of tcmalloc is not known: its memory is taken as roots";
+		why = "this version of tcmalloc is not known: its memory is treated as roots";
 	else if (debug)
-		why = "tcmalloc's library for debugging is not known: its memory is taken as roots";
+		why = "tcmalloc's library for debugging is not known: its memory is treated as roots";
 	else
 		MW_TRY(find_all(heap, &why));
 	MW_TRY(mw_walk_add(heap->blocks, "tcmalloc", version, heap->file->path, why, &heap->allocator));

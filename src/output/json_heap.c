@@ -15,7 +15,7 @@
  *   leaks      {definite, indirect, possible, reachable}: A each
  *   groups     [{class, size, allocator, arena, verdict, blocks: A, stack: null, holder: [texts, root first]|null,
  *              sample: [addresses]}]: lost ones first; all, so that they sum to leaks
- *   skipped    [{start, bytes, why}]: memory that was passed over, and taken as roots
+ *   skipped    [{start, bytes, why}]: memory that was passed over, and treated as roots
  *   advice     [texts]
  */
 #include "output/json.h"

@@ -36,12 +36,12 @@ static void put_head(struct writer *writer)
 	if (heap->swapped)
 		mw_line_printf(line, ", %s swapped out", mw_show_size(heap->swapped).text);
 	mw_text_paragraph(&writer->text, 2);
-	mw_line_printf(line, "  read %s in %s; paused for %s in all",
+	mw_line_printf(line, "  read %s in %s; paused for %s in total",
 		       heap->forked ? "from a forked copy" : "while it ran", mw_show_seconds(heap->seconds).text,
 		       mw_show_seconds((double)heap->pause_ns / 1e9).text);
 	mw_text_paragraph(&writer->text, 2);
 	if (heap->why) {
-		mw_line_printf(line, "  not from a copy: ");
+		mw_line_printf(line, "  no copy was made: ");
 		mw_line_name(line, heap->why);
 		mw_text_paragraph(&writer->text, 4);
 	}
@@ -59,15 +59,15 @@ static void put_answer(struct writer *writer)
 	if (definite->count) {
 		mw_line_printf(line, "LOST  ");
 		add_amount(line, *definite);
-		mw_line_printf(line, " to which nothing leads");
+		mw_line_printf(line, ": no pointer to %s is left", definite->count == 1 ? "it" : "them");
 		if (indirect->count) {
-			mw_line_printf(line, ", and ");
+			mw_line_printf(line, "; and ");
 			add_amount(line, *indirect);
-			mw_line_printf(line, " that hang%s off them", indirect->count == 1 ? "s" : "");
+			mw_line_printf(line, " that only lost blocks point to");
 		}
 		mw_text_styled_paragraph(&writer->text, 6, MW_STYLE_ALARM);
 	} else {
-		MW_TEXT_SAY(&writer->text, 6, "NONE  No block is lost: something leads to each of them");
+		MW_TEXT_SAY(&writer->text, 6, "NONE  No block is definitely lost");
 	}
 	if (possible->count) {
 		mw_line_printf(line, "      ");
@@ -81,15 +81,16 @@ static void put_answer(struct writer *writer)
 	mw_line_printf(line, " still reachable");
 	mw_text_paragraph(&writer->text, 6);
 	if (writer->heap->unread)
-		MW_TEXT_SAY(&writer->text, 6,
-			    "      %s could not be read: blocks that nothing seems to lead to are called possibly lost",
-			    mw_show_size(writer->heap->unread).text);
+		MW_TEXT_SAY(
+			&writer->text, 6,
+			"      %s could not be read: blocks without a known pointer to them are called possibly lost",
+			mw_show_size(writer->heap->unread).text);
 	for (size_t i = 0; i < writer->heap->allocator_count; i++) {
 		const struct mw_heap_figures *figures = &writer->heap->allocators[i];
 
 		if (figures->walked)
 			continue;
-		mw_line_printf(line, "      The blocks of %s are not known, and not looked for: ", figures->name);
+		mw_line_printf(line, "      Blocks of %s were not checked: ", figures->name);
 		mw_line_name(line, figures->why);
 		mw_text_paragraph(&writer->text, 6);
 	}
@@ -123,7 +124,7 @@ static void put_group(struct writer *writer, const struct mw_heap_group *group)
 		mw_line_put(line, ", ", group->arena);
 	if (!group->class_name && group->size == MW_SIZE_UNKNOWN && !group->arena)
 		mw_line_printf(line, "(no class)");
-	mw_line_printf(line, ", as at %#" PRIx64, group->samples[0]);
+	mw_line_printf(line, ", e.g. at %#" PRIx64, group->samples[0]);
 	mw_text_paragraph(&writer->text, 25);
 	put_holder(writer, group);
 }
@@ -208,7 +209,7 @@ static void put_gaps(struct writer *writer)
 {
 	const struct mw_heap_report *heap = writer->heap;
 
-	writer->text.heading = "Passed over, and taken as roots";
+	writer->text.heading = "Skipped, and treated as roots";
 	for (size_t i = 0; i < heap->gap_count && (i < writer->options->top || writer->options->all); i++)
 		MW_TEXT_SAY(&writer->text, 4, "  %s at %#" PRIx64 ": %s", mw_show_size(heap->gaps[i].bytes).text,
 			    heap->gaps[i].start, heap->gaps[i].why);

@@ -382,7 +382,7 @@ static void put_leaks(struct mw_text *text, const struct mw_report_suspect *susp
 	const struct mw_report_leaks *held = NULL;
 
 	if (suspect->lost.count) {
-		mw_line_printf(line, "   %s block%s (%s) of them lost: nothing in the process leads to %s",
+		mw_line_printf(line, "   %s block%s (%s) of them lost: no pointer to %s is left in the process",
 			       mw_show_count(suspect->lost.count).text, suspect->lost.count == 1 ? "" : "s",
 			       mw_show_size(suspect->lost.bytes).text, suspect->lost.count == 1 ? "it" : "them");
 		mw_text_paragraph(text, 5);

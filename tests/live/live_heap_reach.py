@@ -78,7 +78,7 @@ def verdicts_of(report):
 
 
 def sizes_of(answer):
-    """What the program has said of its cases."""
+    """The sizes that the program printed."""
     return {case: int(answer[case]) for case in CASES if case in answer}
 
 
@@ -95,8 +95,8 @@ def memcheck(test):
     """{case: verdict} by valgrind, looking at the same moment."""
     with tempfile.TemporaryDirectory(prefix='mwlive-') as directory:
         prefix = f'--vgdb-prefix={directory}/vgdb'
-        run = subprocess.Popen(['valgrind', '-q', prefix, mwlive.target_path('reaches')], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        run = subprocess.Popen(['valgrind', '-q', '--fair-sched=try', prefix, mwlive.target_path('reaches')],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         test.addCleanup(mwlive.kill_quietly, run)
         run.stdin.write('\n')
         run.stdin.flush()
@@ -132,7 +132,7 @@ def lsan(test):
     verdicts = {}
     for kind, size in re.findall(r'(Direct|Indirect) leak of (\d+) byte\(s\) in 1 object', run.stderr):
         verdicts[int(size)] = D if kind == 'Direct' else I
-    # It tells of what is lost only.
+    # It reports lost blocks only.
     return {case: verdict or R for case, verdict in by_case(sizes_of(answer), verdicts).items()}
 
 

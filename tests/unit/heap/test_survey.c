@@ -164,11 +164,11 @@ static void check(struct rig *rig)
 	sum_slowly(rig, resident, swapped);
 	check_line(report, "live blocks", resident[LIVE], swapped[LIVE]);
 	check_line(report, "free, kept by the allocator", resident[FREE], swapped[FREE]);
-	check_line(report, "the allocator's bookkeeping", resident[OWN], swapped[OWN]);
+	check_line(report, "allocator bookkeeping", resident[OWN], swapped[OWN]);
 	check_line(report, "other anonymous memory", resident[OTHER], swapped[OTHER]);
 	check_line(report, "code", resident[CODE], swapped[CODE]);
-	check_line(report, "data of files", resident[DATA], swapped[DATA]);
-	check_line(report, "shared", resident[SHARED], swapped[SHARED]);
+	check_line(report, "file data", resident[DATA], swapped[DATA]);
+	check_line(report, "shared memory", resident[SHARED], swapped[SHARED]);
 	for (unsigned i = LIVE; i < USES; i++)
 		all += resident[i];
 	assert_int_equal(report->rss, all);
