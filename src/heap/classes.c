@@ -124,8 +124,7 @@ static const struct mw_module *module_of(const struct mw_classes *classes, mw_ad
 	const struct mw_module *module = mw_modules_find(classes->modules, addr);
 	const struct mw_image_mapping *mapping = module ? NULL : mw_image_mapping_of(classes->image, addr);
 
-	return mapping && mapping->start && !mapping->inode ? mw_modules_find(classes->modules, mapping->start - 1)
-							    : module;
+	return mapping && addr < mapping->bss_end ? mw_modules_find(classes->modules, mapping->start - 1) : module;
 }
 
 static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, struct variable **out, uint64_t *offset)

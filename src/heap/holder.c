@@ -2,6 +2,7 @@
 /* holder.c: paths of holders in words (holder.h). */
 #include "heap/holder.h"
 
+#include "base/path.h"
 #include "base/vector.h"
 
 #include <inttypes.h>
@@ -94,7 +95,7 @@ static struct mw_error *name_root(const struct mw_image *image, struct mw_classe
 		else if (name)
 			text = text_of("global %s", name);
 		else
-			text = text_of("data of %s at %#" PRIx64, file ? file : "a module", root->at);
+			text = text_of("data of %s at %#" PRIx64, file ? mw_path_name(file) : "a module", root->at);
 		break;
 	case MW_ROOT_MAPPING:
 		text = text_of("%s at %#" PRIx64, *path ? path : "anonymous memory", root->at);

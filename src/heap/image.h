@@ -19,6 +19,9 @@ struct mw_image_mapping {
 	bool read, write, exec, shared;
 	bool device;                /* memory of a device, or PFNs: never read */
 	const char *path;           /* "" for anonymous memory, "[heap]", "[stack]" as the kernel has it */
+	/* Anonymous memory whose first part is the zeroed data (.bss) of the file mapped right before it: where that part
+	 * ends. 0 for any other. The kernel may have joined that part and what the process mapped behind it. */
+	mw_addr bss_end;
 	uint64_t resident, swapped; /* bytes, as smaps counts them; MW_SIZE_UNKNOWN */
 	uint64_t huge;              /* of `resident`, in huge pages (AnonHugePages) */
 };

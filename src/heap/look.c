@@ -20,6 +20,7 @@
 struct mw_look {
 	struct mw_look_options options;
 	pid_t pid;
+	char *exe; /* the path by which the program was executed; NULL: not known, or in the report */
 	int64_t started_realtime_ns;
 	uint64_t begin_ns;
 	struct mw_heap_snapshot *snapshot;
@@ -88,6 +89,29 @@ void mw_look_show(struct mw_look *look, void (*progress)(void *context, const ch
 	look->options.context = context;
 }
 
+/* The program's module gets the path by which it was executed, where it has several. */
+static void name_program(struct mw_look *look)
+{
+	char *exe = NULL, *executed;
+
+	if (!mw_error_none(mw_exe_read(look->pid, &exe)))
+		return;
+	executed = mw_exe_executed(look->pid, exe);
+	look->exe = executed ? executed : exe;
+	if (!executed)
+		return;
+	for (uint32_t i = 0; i < mw_modules_count(look->modules); i++) {
+		struct mw_module *module = mw_modules_get(look->modules, i);
+		char *path = module->path && strcmp(module->path, exe) == 0 ? strdup(executed) : NULL;
+
+		if (path) {
+			free(module->path);
+			module->path = path;
+		}
+	}
+	free(exe);
+}
+
 struct mw_error *mw_look_examine(struct mw_look *look)
 {
 	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);
@@ -104,6 +128,8 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 	announce(look, "reading the heap", -1);
 	MW_TRY(mw_modules_create(&look->modules));
 	MW_TRY(mw_modules_refresh(look->modules, look->pid, &look->maps, NULL, NULL));
+	name_program(look);
+	mw_heap_snapshot_find_bss(look->snapshot, look->modules);
 	MW_TRY(mw_blocks_create(&look->blocks));
 	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
@@ -149,20 +175,6 @@ static uint64_t page_tables_of(pid_t pid)
 	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : MW_SIZE_UNKNOWN;
 }
 
-/* The path by which the program was executed, where it has several. */
-static char *executed_as(pid_t pid)
-{
-	char *exe = NULL, *executed;
-
-	if (!mw_error_none(mw_exe_read(pid, &exe)))
-		return NULL;
-	executed = mw_exe_executed(pid, exe);
-	if (!executed)
-		return exe;
-	free(exe);
-	return executed;
-}
-
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -185,7 +197,8 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
 	report->pid = look->pid;
 	mw_comm_read(look->pid, look->pid, report->comm);
-	report->exe = executed_as(look->pid);
+	report->exe = look->exe;
+	look->exe = NULL;
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;
@@ -226,6 +239,7 @@ struct mw_error *mw_look_release(struct mw_look *look)
 	mw_maps_deinit(&look->maps);
 	err = mw_heap_snapshot_release(look->snapshot);
 	free((struct mw_reach_hole *)(uintptr_t)look->options.holes);
+	free(look->exe);
 	free(look);
 	return err;
 }

@@ -76,24 +76,19 @@ static bool may_hold_pointers(const struct mw_image_mapping *mapping)
 	return mapping->shared ? is_memory_file(mapping->path) : !mapping->exec;
 }
 
-/* The zeroed data of a module is anonymous memory right behind its data. */
-static enum mw_root_kind kind_of(const struct mw_image *image, const struct mw_image_mapping *mapping)
-{
-	const struct mw_image_mapping *before = mapping > image->mappings ? mapping - 1 : NULL;
-
-	if (mapping->inode != 0)
-		return mapping->shared ? MW_ROOT_MAPPING : MW_ROOT_DATA;
-	if (mapping->path[0] == '\0' && before && before->end == mapping->start && before->inode != 0 &&
-	    !before->shared && before->write)
-		return MW_ROOT_DATA;
-	return MW_ROOT_MAPPING;
-}
-
 static struct mw_error *add_mappings(struct edges *edges, const struct mw_image *image)
 {
-	MW_EACH(mapping, image->mappings, image->mapping_count)
-		if (may_hold_pointers(mapping))
-			MW_TRY(add(edges, AREA_MAPPING, mapping->start, mapping->end, kind_of(image, mapping), 0));
+	MW_EACH(mapping, image->mappings, image->mapping_count) {
+		bool data = mapping->inode != 0 && !mapping->shared;
+		mw_addr rest = mapping->bss_end ? mapping->bss_end : mapping->start;
+
+		if (!may_hold_pointers(mapping))
+			continue;
+		if (rest > mapping->start)
+			MW_TRY(add(edges, AREA_MAPPING, mapping->start, rest, MW_ROOT_DATA, 0));
+		if (rest < mapping->end)
+			MW_TRY(add(edges, AREA_MAPPING, rest, mapping->end, data ? MW_ROOT_DATA : MW_ROOT_MAPPING, 0));
+	}
 	return NULL;
 }
 

@@ -28,6 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PAGE          UINT64_C(4096)
 #define SPARE_THREADS 16 /* that may have begun since they were counted */
 
 struct mw_heap_snapshot {
@@ -371,6 +372,37 @@ static struct mw_error *gather(struct mw_heap_snapshot *snapshot)
 		snapshot->image.run_count = snapshot->runs.count;
 	}
 	return NULL;
+}
+
+static mw_addr end_of_data(const struct mw_module *module)
+{
+	mw_addr end = 0;
+
+	if (!module->elf)
+		return 0;
+	MW_EACH(segment, module->elf->segments, module->elf->segment_count) {
+		mw_addr ends = segment->vaddr + segment->memory_size + module->bias;
+
+		if (segment->write && ends > end)
+			end = ends;
+	}
+	return (end + PAGE - 1) & -PAGE;
+}
+
+void mw_heap_snapshot_find_bss(struct mw_heap_snapshot *snapshot, const struct mw_modules *modules)
+{
+	for (size_t i = 0; i < snapshot->mapping_count; i++) {
+		struct mw_image_mapping *mapping = &snapshot->mappings[i];
+		const struct mw_module *module;
+		mw_addr end;
+
+		if (mapping->inode || mapping->path[0] || mapping->shared || !mapping->write || !mapping->start)
+			continue;
+		module = mw_modules_find(modules, mapping->start - 1);
+		end = module ? end_of_data(module) : 0;
+		if (end > mapping->start)
+			mapping->bss_end = end < mapping->end ? end : mapping->end;
+	}
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #define MW_HEAP_SNAPSHOT_H
 
 #include "heap/image.h"
+#include "symbol/modules.h"
 
 #include <memwatch/error.h>
 
@@ -32,6 +33,8 @@ struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_
 				       struct mw_heap_snapshot **out) MW_MUST_CHECK;
 /* Good until released. */
 const struct mw_image *mw_heap_snapshot_image(const struct mw_heap_snapshot *snapshot);
+/* Set where the zeroed data of these modules ends in the image's mappings. */
+void mw_heap_snapshot_find_bss(struct mw_heap_snapshot *snapshot, const struct mw_modules *modules);
 bool mw_heap_snapshot_is_fork(const struct mw_heap_snapshot *snapshot);
 /* Why there is no copy; NULL where there is one, or none was wanted. */
 const char *mw_heap_snapshot_why(const struct mw_heap_snapshot *snapshot);

@@ -66,7 +66,7 @@ static bool holds_sp(const struct mw_image *image, const struct mw_image_mapping
 }
 
 /* What a mapping is for, where no allocator has it. */
-static const char *use_of(const struct mw_image *image, const struct mw_image_mapping *mapping, mw_addr behind_file)
+static const char *use_of(const struct mw_image *image, const struct mw_image_mapping *mapping)
 {
 	if (mapping->shared)
 		return shared;
@@ -78,9 +78,7 @@ static const char *use_of(const struct mw_image *image, const struct mw_image_ma
 		return stacks;
 	if (mapping->path[0] == '[' && strncmp(mapping->path, "[anon", 5) != 0)
 		return special;
-	if (mapping->exec)
-		return generated;
-	return behind_file == mapping->start && mapping->write ? zeroed : anonymous;
+	return mapping->exec ? generated : anonymous;
 }
 
 /* --- groups --------------------------------------------------------------------------------------------------------- */
@@ -304,32 +302,40 @@ static bool next_owned(struct owned *owned, mw_addr at, mw_addr *start, mw_addr 
 	return has_range;
 }
 
+/* What of [at, end) no allocator has. */
+static struct mw_image_residence residence_of_rest(struct survey *survey, struct owned *owned, mw_addr at, mw_addr end)
+{
+	struct mw_image_residence rest = {0};
+
+	while (at < end) {
+		mw_addr from, to;
+
+		if (!next_owned(owned, at, &from, &to) || from >= end)
+			from = to = end;
+		if (from > at)
+			add_residence(survey, at, from, &rest);
+		at = to > at ? to : from;
+	}
+	return rest;
+}
+
 /* What of the mappings no allocator has. */
 static struct mw_error *charge_mappings(struct survey *survey)
 {
 	const struct mw_image *image = survey->input->image;
 	struct owned owned = {0};
-	mw_addr behind_file = 0;
 
 	owned.spans = mw_blocks_spans(survey->input->blocks, &owned.span_count);
 	owned.ranges = mw_blocks_bookkeeping(survey->input->blocks, &owned.range_count);
 	MW_EACH(mapping, image->mappings, image->mapping_count) {
-		struct mw_image_residence rest = {0};
-		const char *use = use_of(image, mapping, behind_file);
-		mw_addr at = mapping->start;
+		const char *use = use_of(image, mapping);
+		mw_addr at = mapping->bss_end ? mapping->bss_end : mapping->start;
 
-		while (at < mapping->end) {
-			mw_addr start, end;
-
-			if (!next_owned(&owned, at, &start, &end) || start >= mapping->end)
-				start = end = mapping->end;
-			if (start > at)
-				add_residence(survey, at, start, &rest);
-			at = end > at ? end : start;
-		}
-		if (mapping->inode)
-			behind_file = mapping->end;
-		MW_TRY(charge(&survey->account, use, use == anonymous || use == shared ? mapping->path : "", rest));
+		if (at > mapping->start)
+			MW_TRY(charge(&survey->account, zeroed, "",
+				      residence_of_rest(survey, &owned, mapping->start, at)));
+		MW_TRY(charge(&survey->account, use, use == anonymous || use == shared ? mapping->path : "",
+			      residence_of_rest(survey, &owned, at, mapping->end)));
 	}
 	return NULL;
 }

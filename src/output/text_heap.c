@@ -72,7 +72,7 @@ static void put_answer(struct writer *writer)
 	if (possible->count) {
 		mw_line_printf(line, "      ");
 		add_amount(line, *possible);
-		mw_line_printf(line, " possibly lost: only pointers into the middle of a block lead to %s",
+		mw_line_printf(line, " possibly lost: only interior pointers to %s are left",
 			       possible->count == 1 ? "it" : "them");
 		mw_text_paragraph(&writer->text, 6);
 	}

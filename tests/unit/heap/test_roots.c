@@ -105,17 +105,24 @@ static void test_names(void **state)
 {
 	struct world world;
 	mw_addr block = begin(&world), second = world_block(&world, 24), third = world_block(&world, 24);
+	mw_addr fourth = world_block(&world, 24), joined = WORLD_DATA + PAGE;
 
 	(void)state;
-	world_map(&world, WORLD_DATA + PAGE, PAGE, RW, ""); /* bss */
+	/* A page of bss, and one that the program has mapped behind it. */
+	world_map(&world, joined, 2 * PAGE, RW, "");
 	world_map(&world, MAPPING, PAGE, RW, "");
+	for (size_t i = 0; i < world.image.mapping_count; i++)
+		if (world.mappings[i].start == joined)
+			world.mappings[i].bss_end = joined + PAGE;
 	world_poke(&world, WORLD_DATA + 16, block);
-	world_poke(&world, WORLD_DATA + PAGE + 16, second);
+	world_poke(&world, joined + 16, second);
 	world_poke(&world, MAPPING + 24, third);
+	world_poke(&world, joined + PAGE + 16, fourth);
 	world_finish(&world);
 	expect_root(&world, block, MW_ROOT_DATA, WORLD_DATA + 16, 0);
-	expect_root(&world, second, MW_ROOT_DATA, WORLD_DATA + PAGE + 16, 0);
+	expect_root(&world, second, MW_ROOT_DATA, joined + 16, 0);
 	expect_root(&world, third, MW_ROOT_MAPPING, MAPPING + 24, 0);
+	expect_root(&world, fourth, MW_ROOT_MAPPING, joined + PAGE + 16, 0);
 	world_deinit(&world);
 }
 

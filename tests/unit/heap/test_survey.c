@@ -17,7 +17,7 @@
 #define MAPPINGS 40u
 
 /* What a byte is for, byte by byte: the account made the slow way. */
-enum use { NOTHING, LIVE, FREE, OWN, OTHER, CODE, DATA, SHARED, USES };
+enum use { NOTHING, LIVE, FREE, OWN, OTHER, CODE, DATA, SHARED, ZEROED, USES };
 
 struct rig {
 	uint8_t uses[PAGES * PAGE];
@@ -80,6 +80,12 @@ static void make_mappings(struct rig *rig)
 							  .read = true,
 							  .path = ""};
 			use(rig, at, end, kinds[kind].what);
+			if (kind == 0 && roll(rig, 2)) {
+				mw_addr bss_end = at + PAGE * (1 + roll(rig, (end - at) / PAGE));
+
+				rig->mappings[rig->image.mapping_count - 1].bss_end = bss_end;
+				use(rig, at, bss_end, ZEROED);
+			}
 		}
 		at = end;
 	}
@@ -169,6 +175,7 @@ static void check(struct rig *rig)
 	check_line(report, "code", resident[CODE], swapped[CODE]);
 	check_line(report, "file data", resident[DATA], swapped[DATA]);
 	check_line(report, "shared memory", resident[SHARED], swapped[SHARED]);
+	check_line(report, "zeroed data of files (.bss)", resident[ZEROED], swapped[ZEROED]);
 	for (unsigned i = LIVE; i < USES; i++)
 		all += resident[i];
 	assert_int_equal(report->rss, all);
