@@ -421,10 +421,16 @@ static struct mw_error *reap(struct mw_heap_snapshot *snapshot)
 struct mw_error *mw_heap_snapshot_end_copy(struct mw_heap_snapshot *snapshot)
 {
 	bool was = snapshot->copy.pid != 0;
+	struct mw_error *err;
 
 	mw_memory_set_copy(&snapshot->memory, 0);
 	mw_copy_end(&snapshot->copy);
-	return was ? reap(snapshot) : NULL;
+	/* Also what a killed memwatch has left. */
+	err = reap(snapshot);
+	if (was)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
 }
 
 /* Have the copy come to stand; where that fails do without. */

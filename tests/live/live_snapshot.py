@@ -17,7 +17,6 @@ import mwusers
 PAGE = 4096
 COUNTERS = 64
 PAGES = 16  # of each kind of memory; each fourth is never written to
-COPY = 'memwatch copy'
 # Where memwatch is made to fail, and to stop to be killed.
 POINTS = ('quiesce.seize', 'quiesce.stop', 'copy.make', 'call.begin', 'call.result', 'copy.settle', 'copy.stand',
           'copy.reap')
@@ -99,22 +98,6 @@ class Snap:
         self.test.assertEqual((out, self.process.returncode), ('released\n', 0))
 
 
-def children(pid):
-    """Of all its threads, and what they are: {pid: (name, state)}."""
-    found = {}
-    for tid in mwlive.tids(pid):
-        with contextlib.suppress(OSError):
-            with open(f'/proc/{pid}/task/{tid}/children', encoding='utf-8') as f:
-                for child in map(int, f.read().split()):
-                    status = mwlive.status(child)
-                    found[child] = (status.get('Name'), status.get('State', 'X')[0])
-    return found
-
-
-def copies(pid):
-    return {child: what for child, what in children(pid).items() if what[0] == COPY}
-
-
 def rss(pid):
     """By mapping, in bytes: {(start, end): Rss}."""
     found = {}
@@ -143,7 +126,7 @@ class Copied:
 
     def end(self):
         """It worked as if nobody had come, and keeps nothing."""
-        mwlive.wait_until(lambda: not copies(self.pid), f'no copy is left: {copies(self.pid)}')
+        mwlive.wait_until(lambda: not mwlive.copies(self.pid), f'no copy is left: {mwlive.copies(self.pid)}')
         self.target.go()
         answer = self.target.done()
         self.test.assertEqual(answer['wrong'], 0, answer)
@@ -200,13 +183,13 @@ class SnapshotTest(unittest.TestCase):
                 self.assertGreater(sp, 0)
                 self.assertEqual(name, 'copied')
             snap.release()
-            self.assertEqual(children(copied.pid), {})
+            self.assertEqual(mwlive.children(copied.pid), [])
         copied.end()
 
     def test_nothing_comes_into_memory(self):
         copied = Copied(self, 'idle')
         snap = Snap(self, copied.pid)
-        [copy] = copies(copied.pid)
+        [copy] = mwlive.copies(copied.pid)
         before, before_copy = rss(copied.pid), rss(copy)
         total = 0
         for m in snap.mappings:
@@ -239,7 +222,7 @@ class SnapshotTest(unittest.TestCase):
         for m in snap.mappings:
             snap.read(m[0], m[1] - m[0] if m[1] - m[0] < 1 << 24 else 1 << 24)
         self.assertEqual(rss(copied.pid), before)
-        self.assertEqual(children(copied.pid), {})
+        self.assertEqual(mwlive.children(copied.pid), [])
         snap.release()
         copied.end()
 
@@ -276,13 +259,13 @@ class SnapshotTest(unittest.TestCase):
         # What was to be read of the process itself is no more.
         self.assertEqual(snap.read(copied.at['dontfork'], 8), b'')
         snap.release()
-        self.assertEqual(children(copied.pid), {})
+        self.assertEqual(mwlive.children(copied.pid), [])
         self.assertIsNone(copied.target.process.poll())
 
     def test_end_meanwhile(self):
         copied = Copied(self, 'ends')
         snap = Snap(self, copied.pid)
-        [copy] = copies(copied.pid)
+        [copy] = mwlive.copies(copied.pid)
         counters = self.check_consistent(snap, copied)
         copied.target.go()
         self.assertEqual(copied.target.process.wait(mwlive.PATIENCE), 0)
@@ -301,7 +284,7 @@ class SnapshotTest(unittest.TestCase):
         self.assertEqual({mwlive.state(t) for t in mwlive.tids(copied.pid)}, {'T'})
         snap.release()
         self.assertEqual({mwlive.state(t) for t in mwlive.tids(copied.pid)}, {'T'})
-        self.assertEqual(children(copied.pid), {})
+        self.assertEqual(mwlive.children(copied.pid), [])
         os.kill(copied.pid, signal.SIGCONT)
         copied.end()
 
@@ -312,7 +295,7 @@ class SnapshotTest(unittest.TestCase):
         copied.check_regions(snap, ('private', 'inaccessible'))
         self.check_sums(snap)
         snap.release()
-        self.assertEqual(children(copied.pid), {})
+        self.assertEqual(mwlive.children(copied.pid), [])
         copied.end()
 
     def test_no_more_processes(self):
@@ -365,7 +348,7 @@ class SnapshotTest(unittest.TestCase):
         """The process knows the copy by another number than memwatch."""
         unshare = mwusers.need(self, ('unshare', '--pid', '--fork', '--kill-child'))
         target = mwlive.Target(self, 'copied', argv=[*unshare, mwlive.target_path('copied'), 'waits'],
-                               pid=lambda process: next(iter(children(process.pid))))
+                               pid=lambda process: next(iter(mwlive.children(process.pid))))
         copied = Copied(self, 'waits', target=target)
         snap = Snap(self, copied.pid)
         self.assertTrue(snap.is_fork(), snap.said)
@@ -404,7 +387,7 @@ class SnapshotTest(unittest.TestCase):
                 else:
                     self.assertIn(point, snap.error)
                     snap.process.communicate(timeout=mwlive.PATIENCE)
-                self.assertEqual({what[1] for what in copies(copied.pid).values()} - {'Z'}, set())
+                self.assertEqual(set(mwlive.copies(copied.pid).values()) - {'Z'}, set())
                 self.assertEqual(self.clean(copied), point == 'copy.reap')
         copied.end()
 
@@ -418,15 +401,15 @@ class SnapshotTest(unittest.TestCase):
                                   text=True, timeout=mwlive.PATIENCE, check=False)
             self.assertRegex(done.stdout, r'^cleaned \d+\n$')
             count += int(done.stdout.split()[1])
-            return not copies(copied.pid)
-        mwlive.wait_until(cleaned, f'no copy is left: {children(copied.pid)}')
+            return not mwlive.copies(copied.pid)
+        mwlive.wait_until(cleaned, f'no copy is left: {mwlive.children(copied.pid)}')
         return count
 
     def killed(self, copied, snap):
         snap.process.kill()
         snap.process.wait()
         # It ends by itself, under its name.
-        mwlive.wait_until(lambda: {what[1] for what in copies(copied.pid).values()} <= {'Z'}, 'the copy ends')
+        mwlive.wait_until(lambda: set(mwlive.copies(copied.pid).values()) <= {'Z'}, 'the copy ends')
         mwlive.wait_until(lambda: all(mwlive.status(t).get('TracerPid', '0') == '0' for t in mwlive.tids(copied.pid)),
                           'nobody traces it')
 
@@ -448,26 +431,28 @@ class SnapshotTest(unittest.TestCase):
     def test_next_memwatch_cleans(self):
         copied = Copied(self, 'waits')
         for command in (['doctor', '-p', str(copied.pid), '--clean'],
+                        ['heap', '-p', str(copied.pid), '--quiet'],
+                        ['heap', '-p', str(copied.pid), '--quiet', '--no-fork'],
                         ['-p', str(copied.pid), '--engine', mwlive.config.engine, '--quiet', '-d', '0.01']):
             snap = Snap(self, copied.pid, fault='copy.stand!', wait=False)
             mwlive.wait_until(lambda tool=snap.process.pid: mwlive.state(tool) == 'T', 'memwatch stops')
             self.killed(copied, snap)
-            self.assertEqual(len(copies(copied.pid)), 1)
+            self.assertEqual(len(mwlive.copies(copied.pid)), 1)
             done = subprocess.run([mwlive.config.memwatch, *command], capture_output=True, text=True,
                                   timeout=mwlive.PATIENCE, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(copies(copied.pid), {})
+            self.assertEqual(mwlive.copies(copied.pid), {})
         copied.end()
 
     def test_others_zombies_stay(self):
         """A zombie of exit signal 0 that is no copy is for the program to wait for; so is one of that name alone."""
         target = mwlive.Target(self, 'python', argv=[sys.executable, '-c', ZOMBIES])
-        self.assertEqual([what[1] for what in children(target.pid).values()], ['Z', 'Z'])
-        self.assertEqual(len(copies(target.pid)), 1)
+        self.assertEqual([mwlive.state(child) for child in mwlive.children(target.pid)], ['Z', 'Z'])
+        self.assertEqual(len(mwlive.copies(target.pid)), 1)
         done = subprocess.run([mwlive.target_path('snapshots'), str(target.pid), '--clean'], capture_output=True,
                               text=True, timeout=mwlive.PATIENCE, check=False)
         self.assertEqual((done.stdout, done.returncode), ('cleaned 0\n', 0))
-        self.assertEqual(len(children(target.pid)), 2)
+        self.assertEqual(len(mwlive.children(target.pid)), 2)
         target.go()
         self.assertEqual(target.done()['waited'], 2)
         target.finish()

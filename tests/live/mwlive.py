@@ -88,11 +88,18 @@ def kill_quietly(process):
 
 
 def children(pid):
-    """The processes that the first thread of a process has made."""
-    with contextlib.suppress(OSError):
-        with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as f:
-            return [int(child) for child in f.read().split()]
-    return []
+    """The processes that a process's threads have made."""
+    found = []
+    for tid in tids(pid):
+        with contextlib.suppress(OSError):
+            with open(f'/proc/{pid}/task/{tid}/children', encoding='utf-8') as f:
+                found += map(int, f.read().split())
+    return found
+
+
+def copies(pid):
+    """The forked copies of a process by which memwatch looks, or has looked, at its heap: {pid: state}."""
+    return {child: state(child) for child in children(pid) if status(child).get('Name') == 'memwatch copy'}
 
 
 def guard_of(pid):

@@ -9,7 +9,7 @@ import unittest
 
 import mwlive
 from member import METERED, Fault
-from run import Run
+from run import LOOK, Run
 
 test = unittest.TestCase()  # for mwlive's checks of reports
 
@@ -27,11 +27,15 @@ class Pace:
         self.times = {}
 
     def tell(self, run):
-        for what, value in (('attach', run.begun_after), ('detach', run.unhooked_after)):
-            key = what, run.engine, run.members[0].kind
-            # Where a memwatch was killed before, hooks have been seen too early.
-            if value is not None and not any(m.dirty for m in run.members):
-                self.times[key] = value if key not in self.times else 0.8 * self.times[key] + 0.2 * value
+        # Where a memwatch was killed before, hooks have been seen too early.
+        if not any(m.dirty for m in run.members):
+            self.took('attach', run, run.begun_after)
+            self.took('detach', run, run.unhooked_after)
+
+    def took(self, what, run, value):
+        key = what, run.engine, run.members[0].kind
+        if value is not None:
+            self.times[key] = value if key not in self.times else 0.8 * self.times[key] + 0.2 * value
 
     def get(self, what, run):
         return self.times.get((what, run.engine, run.members[0].kind), 0.05)
@@ -393,6 +397,39 @@ class Actor:
             member.dirty = run.engine
         return guarded
 
+    def look(self, members, kill=False):
+        """A look at the heap, to its end or until memwatch is killed."""
+        draw, member, who = self.draw, members[0], self.draw.choice(('all', 'first', 'guard'))
+        options, part, rest = ['--no-fork'] if draw.random() < 0.3 else [], draw.random(), draw.random()
+        fault = f'{draw.choice(CALL_POINTS)}:{draw.randint(1, 3)}!' if kill and draw.random() < 0.3 else None
+        if kill and not self.killing([member]):
+            return
+        run = self.begin([member], options, LOOK, fault=fault)
+        try:
+            if not kill:
+                run.wait_end()
+                self.pace.took('attach', run, time.monotonic() - run.started)
+                if self.check_ended(run, timed=True) == 0:
+                    self.check_look(run, member)
+                return
+            if fault:
+                run.wait_stopped(2 * self.pace.get('attach', run) + 0.5)
+            else:
+                run.sleep_until(part * self.pace.get('attach', run))
+            self.killed(run, 'look', who)
+            member.run_on(rest * 0.3)
+        finally:
+            self.finish(run)
+        if draw.random() < 0.5:
+            self.clean([member])
+
+    def check_look(self, run, member):
+        """Every resident byte of the process is on one line of its account."""
+        [report] = run.reports()
+        self.tally.count(run.engine, member.kind, 'looks')
+        if sum(line['bytes'] for line in report['account']) != report['rss']:
+            raise Fault('figures', f'{member.kind}: the account of its heap does not add up to {report["rss"]}')
+
     def clean(self, members):
         """The next memwatch, of whatever engine, takes out what was left; so does doctor."""
         if self.config.doctor and self.draw.random() < 0.4:
@@ -443,7 +480,9 @@ class Actor:
         try:
             if action == 'kill paused':
                 self.kill(members[:1], paused=True)
-            elif action in ('paused', 'target killed'):
+            elif action == 'kill look':
+                self.look(members[:1], kill=True)
+            elif action in ('look', 'paused', 'target killed'):
                 getattr(self, action.replace(' ', '_'))(members[:1])
             else:
                 getattr(self, action)(members)

@@ -230,6 +230,7 @@ class Member:
     def leftovers(self):
         found = []
         now = mwlive.mappings(self.pid)
+        found += [f'copy {child} ({state})' for child, state in mwlive.copies(self.pid).items()]
         found += [f'mapping {m}' for m in watched_names(now)]
         if len(now) > len(self.snapshot.maps) + SPARE_MAPPINGS:
             found.append(f'{len(now)} mappings where {len(self.snapshot.maps)} were')

@@ -11,6 +11,7 @@ import mwlive
 from member import Fault
 
 PATIENCE = 120  # seconds that memwatch may take to end
+LOOK = 'look'  # in an engine's place: a look at the heap
 
 
 def kill_pid(pid):
@@ -30,8 +31,9 @@ class Run:
         self.token = f'{os.getpid()}-{id(self)}-{Run.count}'
         self.base = os.path.join(config.directory, f'run-{self.token}')
         self.json = f'{self.base}.json' if report else None
-        self.command = [config.memwatch, '-p', ','.join(str(m.pid) for m in members), '--engine', engine, '--quiet',
-                        '--track', tracked, *(['--json', self.json] if report else []), *map(str, options)]
+        how = ['heap'] if engine == LOOK else ['--engine', engine, '--track', tracked]
+        self.command = [config.memwatch, *how, '-p', ','.join(str(m.pid) for m in members), '--quiet',
+                        *(['--json', self.json] if report else []), *map(str, options)]
         self.started = time.monotonic()
         self.begun_after = self.unhooked_after = None
         self.was_dirty = False

@@ -31,8 +31,8 @@ from member import KINDS, Fault, Member  # noqa: E402
 ENGINES = ('trap', 'jump', 'auto')
 KILL_KINDS = ('idle', 'busy', 'many', 'forking', 'http')
 WEIGHTS = {'window': 28, 'kill': 40, 'kill paused': 5, 'twice': 5, 'early': 9, 'crash': 6, 'rival': 4, 'paused': 8,
-           'target killed': 3}
-KILL_WEIGHTS = {'window': 2, 'kill': 93, 'kill paused': 5}
+           'target killed': 3, 'look': 6, 'kill look': 8}
+KILL_WEIGHTS = {'window': 2, 'kill': 86, 'kill paused': 5, 'kill look': 7}
 FAULTS_MAX = 20  # more of them tell nothing new
 
 

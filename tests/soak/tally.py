@@ -5,16 +5,16 @@ import threading
 
 # What was done, and what may not be.
 DONE = ('attaches', 'time', 'INT', 'TERM', 'HUP', 'twice', 'early', 'rival', 'paused', 'crashed', 'target killed',
-        'kills', 'too late', 'cleaned', 'metered', 'sampled', 'lossy')
+        'kills', 'too late', 'cleaned', 'looks', 'metered', 'sampled', 'lossy')
 FAULTS = ('died', 'wrong', 'hung', 'left', 'figures', 'memwatch')
 
 LEGEND = """attaches: memwatch was started on it. Ended by: time (-d), INT, TERM, HUP, twice (a second signal), early (a
 signal at any moment of attaching), crashed (a SIGSEGV or the like); rival: two memwatches at one time; paused: SIGSTOP
 and SIGCONT to the target meanwhile; target killed: SIGKILL to it in the window. kills: SIGKILL to memwatch; too late:
-it had ended by itself before; cleaned: by its guard, by the next memwatch or by doctor, and nothing left. metered:
-windows whose figures were compared with what the target knows; sampled: windows that memwatch could not keep up with;
-lossy: windows that told of lost events.
-died: targets that did; wrong: wrong results found by targets; hung: a thread that did not get on; left: something of
+it had ended by itself before; cleaned: by its guard, by the next memwatch or by doctor, and nothing left. looks: at the
+heap, whose account added up. metered: windows whose figures were compared with what the target knows; sampled: windows
+that memwatch could not keep up with; lossy: windows that reported lost events.
+died: targets that did; wrong: wrong results found by targets; hung: a thread that made no progress; left: something of
 memwatch stayed after a proper end; figures: a report or a recording was wrong; memwatch: it failed or did not end."""
 
 
