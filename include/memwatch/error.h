@@ -19,11 +19,11 @@
 
 enum mw_error_kind {
 	MW_ERROR_SYSTEM,      /* a system call failed; errno says why */
-	MW_ERROR_USAGE,       /* the user asked for something that makes no sense (exit status 2) */
+	MW_ERROR_USAGE,       /* the user asked for something invalid (exit status 2) */
 	MW_ERROR_GONE,        /* the process or thread has ended */
 	MW_ERROR_DENIED,      /* not permitted */
 	MW_ERROR_UNSUPPORTED, /* the target is of a kind that memwatch cannot watch */
-	MW_ERROR_DATA,        /* bytes from outside (ELF, /proc, memory) make no sense */
+	MW_ERROR_DATA,        /* bytes from outside (ELF, /proc, memory) are invalid */
 	MW_ERROR_MEMORY,      /* memwatch itself is out of memory */
 };
 

@@ -22,7 +22,7 @@ enum mw_event_type {
 	MW_EVENT_ALLOC,
 	/* The heap block at `addr` is given back. `size` is what the allocator's own header says
 	 * (usable bytes) or MW_SIZE_UNKNOWN. Size and stack matter only for a block from before the window: they
-	 * may be given always, so that whoever has them at hand need not ask whether the sink knows the block. */
+	 * may be given always, so that whoever has them need not ask whether the sink knows the block. */
 	MW_EVENT_FREE,
 	/* realloc of `addr` began: the block leaves the table but is kept aside for the thread. Size and stack are
 	 * as FREE's, but that the stack also serves an END that has none. */
@@ -96,7 +96,7 @@ struct mw_raw_frame {
 enum mw_stack_cut {
 	MW_STACK_COMPLETE,  /* it does not: the outermost frame is the thread's start */
 	MW_STACK_TRUNCATED, /* the wanted depth was reached */
-	MW_STACK_BROKEN,    /* no unwind information, or it makes no sense, from there on */
+	MW_STACK_BROKEN,    /* no unwind information, or invalid, from there on */
 };
 
 struct mw_raw_stack {

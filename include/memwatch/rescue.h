@@ -35,7 +35,7 @@
 
 /*
  * What memwatch leaves in a thread's spare registers (mw_arch.spare) before it begins to carry out a function that sets
- * a mask, for whoever has to begin anew if it is killed amidst that: the first is the mask that the program believes
+ * a mask, for whoever has to begin anew if it is killed meanwhile: the first is the mask that the program believes
  * the thread to have before the call, the second is this.
  */
 #define MW_RESCUE_BEGUN UINT64_C(0x6e756765622d776d)

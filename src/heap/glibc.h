@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * glibc.h: what the parts of glibc's walker share: walk_glibc.c (arenas), glibc_memory.c (an image as what
- * src/alloc reads), glibc_mapped.c (blocks with a mapping of their own), glibc_hands.c (what threads inside malloc work on),
+ * src/alloc reads), glibc_mapped.c (blocks with a mapping of their own), glibc_in_flight.c (what threads inside malloc work on),
  * glibc_trim.c (what malloc_trim() would give back). Where arenas are and how chunks follow one another is known
  * by src/alloc alone.
  *
@@ -76,7 +76,7 @@ bool mw_glibc_is_locked(const struct mw_glibc_walk *walk);
  * A thread that is about to allocate a block or to free it has the chunk's address, and none may have the block's. So it
  * is no block that somebody could have lost, but what is in it counts: it is passed over. Errors: MEMORY.
  */
-struct mw_error *mw_glibc_take_from_hands(struct mw_glibc_walk *walk) MW_MUST_CHECK;
+struct mw_error *mw_glibc_take_in_flight(struct mw_glibc_walk *walk) MW_MUST_CHECK;
 /* Bytes that malloc_trim(0) would give back now: blocks in threads' caches are live as yet, those in fast bins free. */
 uint64_t mw_glibc_trimmable(const struct mw_glibc_walk *walk);
 

@@ -197,7 +197,7 @@ static struct mw_error *find_first(struct mw_glibc_walk *walk, struct mapped_lis
 	return NULL;
 }
 
-/* Those amidst others' memory: any page may be the first of one. Adds what the list has not. */
+/* Those within memory of others: any page may be the first of one. Adds what the list has not. */
 static struct mw_error *find_all(struct mw_glibc_walk *walk, struct mapped_list *list)
 {
 	size_t known = 0, first = list->count;

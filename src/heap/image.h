@@ -17,8 +17,8 @@ struct mw_image_mapping {
 	uint64_t offset; /* in the file */
 	uint64_t inode;  /* 0: no file */
 	bool read, write, exec, shared;
-	bool device;                /* memory of a device, or PFNs: never read */
-	const char *path;           /* "" for anonymous memory, "[heap]", "[stack]" as the kernel has it */
+	bool device;      /* memory of a device, or PFNs: never read */
+	const char *path; /* "" for anonymous memory, "[heap]", "[stack]" as the kernel has it */
 	/* Anonymous memory whose first part is the zeroed data (.bss) of the file mapped right before it: where that part
 	 * ends. 0 for any other. The kernel may have joined that part and what the process mapped behind it. */
 	mw_addr bss_end;

@@ -44,9 +44,9 @@ struct je_heap {
 	uint32_t allocator;
 	struct je_extent *extents; /* by address */
 	size_t extent_count, extent_capacity;
-	uint64_t strange;        /* what made no sense in the tree */
+	uint64_t strange;        /* what was inconsistent in the tree */
 	struct je_arena *arenas; /* JE_MAX_ARENAS */
-	struct mw_walk_hand hand;
+	struct mw_walk_in_flight in_flight;
 };
 
 /* The extent that an address lies in, or NULL. */

@@ -391,8 +391,7 @@ static mw_addr end_of_data(const struct mw_module *module)
 
 void mw_heap_snapshot_find_bss(struct mw_heap_snapshot *snapshot, const struct mw_modules *modules)
 {
-	for (size_t i = 0; i < snapshot->mapping_count; i++) {
-		struct mw_image_mapping *mapping = &snapshot->mappings[i];
+	MW_EACH_MUTABLE(mapping, snapshot->mappings, snapshot->mapping_count) {
 		const struct mw_module *module;
 		mw_addr end;
 

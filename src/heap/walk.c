@@ -278,10 +278,10 @@ static int compare_words(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-struct mw_error *mw_walk_hand_fill(struct mw_reader *reader, const struct mw_image *image,
-				   const struct mw_walk_file *file, struct mw_walk_hand *out)
+struct mw_error *mw_walk_in_flight_read(struct mw_reader *reader, const struct mw_image *image,
+					const struct mw_walk_file *file, struct mw_walk_in_flight *out)
 {
-	struct mw_walk_hand hand = {0};
+	struct mw_walk_in_flight found = {0};
 
 	MW_EACH(thread, image->threads, image->thread_count) {
 		uint64_t *words;
@@ -290,35 +290,27 @@ struct mw_error *mw_walk_hand_fill(struct mw_reader *reader, const struct mw_ima
 
 		if (!mw_walk_is_inside(reader, image, file, thread))
 			continue;
-		words = reallocarray(hand.words, hand.count + MW_IMAGE_REGISTERS + TOP_WORDS, sizeof(*words));
+		words = reallocarray(found.words, found.count + MW_IMAGE_REGISTERS + TOP_WORDS, sizeof(*words));
 		if (!words) {
-			free(hand.words);
+			free(found.words);
 			return mw_error_nomem();
 		}
-		hand.words = words;
-		memcpy(words + hand.count, thread->registers, registers * sizeof(*words));
-		hand.count += registers;
-		hand.count += read_top(reader, thread, words + hand.count);
+		found.words = words;
+		memcpy(words + found.count, thread->registers, registers * sizeof(*words));
+		found.count += registers;
+		found.count += read_top(reader, thread, words + found.count);
 	}
-	if (hand.count)
-		qsort(hand.words, hand.count, sizeof(*hand.words), compare_words);
-	*out = hand;
+	if (found.count)
+		qsort(found.words, found.count, sizeof(*found.words), compare_words);
+	*out = found;
 	return NULL;
 }
 
-bool mw_walk_hand_has(const struct mw_walk_hand *hand, mw_addr start, mw_addr end)
+bool mw_walk_in_flight_has(const struct mw_walk_in_flight *in_flight, mw_addr start, mw_addr end)
 {
-	size_t low = 0, high = hand->count;
+	size_t before = start ? mw_vector_up_to(in_flight->words, in_flight->count, sizeof(uint64_t), 0, start - 1) : 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (hand->words[middle] < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < hand->count && hand->words[low] < end;
+	return before < in_flight->count && in_flight->words[before] < end;
 }
 
 /* --- what is found ------------------------------------------------------------------------------------------------------ */

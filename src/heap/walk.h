@@ -68,15 +68,15 @@ bool mw_walk_next_data(struct mw_walk_data *data);
  */
 bool mw_walk_is_inside(struct mw_reader *reader, const struct mw_image *image, const struct mw_walk_file *file,
 		       const struct mw_image_thread *thread);
-/* The words that such threads have at hand: in registers and on top of their stacks. Sorted; malloc'ed. Errors: MEMORY. */
-struct mw_walk_hand {
+/* The words that such threads work with: in registers and on top of their stacks. Sorted; malloc'ed. Errors: MEMORY. */
+struct mw_walk_in_flight {
 	uint64_t *words;
 	size_t count;
 };
-struct mw_error *mw_walk_hand_fill(struct mw_reader *reader, const struct mw_image *image,
-				   const struct mw_walk_file *file, struct mw_walk_hand *out) MW_MUST_CHECK;
+struct mw_error *mw_walk_in_flight_read(struct mw_reader *reader, const struct mw_image *image,
+					const struct mw_walk_file *file, struct mw_walk_in_flight *out) MW_MUST_CHECK;
 /* Is one of them in [start, end)? */
-bool mw_walk_hand_has(const struct mw_walk_hand *hand, mw_addr start, mw_addr end);
+bool mw_walk_in_flight_has(const struct mw_walk_in_flight *in_flight, mw_addr start, mw_addr end);
 
 /* --- what is found ---------------------------------------------------------------------------------------------------------- */
 

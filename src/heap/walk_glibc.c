@@ -2,11 +2,11 @@
 /*
  * walk_glibc.c: the walker of glibc's malloc (walker.h).
  *
- *      main arena       [heap], and where the break could not be moved, mappings; amidst it what others took of the break
+ *      main arena       [heap], and where the break could not be moved, mappings; within it what others took of the break
  *      threads' arenas  heaps at multiples of 64 MiB
  *      mmapped          blocks with a mapping of their own
  *
- * A walk that comes upon what makes no sense goes on at the next chunk that is one for certain: a free one whose
+ * A walk that meets an invalid chunk goes on at the next chunk that is one for certain: a free one whose
  * neighbours on its list point back to it, or the top. A chunk that merely looks like one may be what an older one has
  * left inside a block. What lies between is passed over, from the last chunk before it on.
  */
@@ -178,7 +178,7 @@ static mw_addr next_anchor(struct mw_glibc_walk *walk, const struct mw_glibc_str
 }
 
 /*
- * From run->at to the end of the stretch or to a fence, over what makes no sense. A heap of a thread's has fences at its
+ * From run->at to the end of the stretch or to a fence, over what is invalid. A heap of a thread's has fences at its
  * end alone.
  */
 static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_glibc_stretch *stretch, bool fences,
@@ -187,7 +187,7 @@ static struct mw_error *walk_run(struct mw_glibc_walk *walk, const struct mw_gli
 	const struct mw_glibc_visitor visitor = {.context = walk, .chunk = see_chunk};
 	struct mw_error *err;
 	const char *why = walk->image->consistent ? "a chunk's header is invalid"
-						  : "a chunk's header made no sense when it was read";
+						  : "a chunk's header was invalid when it was read";
 
 	while (stretch->end - run->at >= FENCE) {
 		enum mw_glibc_outcome outcome = mw_glibc_run_on(&walk->window, stretch, &visitor, run);
@@ -646,7 +646,7 @@ static struct mw_error *walk_glibc(const struct mw_image *image, const struct mw
 	walk.allocator = copies.allocator;
 	MW_TRY(mw_glibc_add_mapped(&walk, copies.mapped));
 	MW_TRY(free_caches(&walk));
-	return mw_glibc_take_from_hands(&walk);
+	return mw_glibc_take_in_flight(&walk);
 }
 
 const struct mw_walker mw_walker_glibc = {.name = "glibc", .walk = walk_glibc};

@@ -150,7 +150,7 @@ static bool slab_agrees(struct je_heap *heap, const struct je_extent *extent, ui
 	if (count != NFREE(bits))
 		return false;
 	/* All of it in use may be one that is not set up yet. */
-	return count || !mw_walk_hand_has(&heap->hand, extent->edata, extent->edata + 1);
+	return count || !mw_walk_in_flight_has(&heap->in_flight, extent->edata, extent->edata + 1);
 }
 
 static struct mw_error *add_slab(struct je_heap *heap, struct je_extent *extent, uint32_t arena)
@@ -171,7 +171,7 @@ static struct mw_error *add_large(struct je_heap *heap, struct je_extent *extent
 {
 	uint64_t size = je_size_of_class(extent->size_class);
 
-	if (mw_walk_hand_has(&heap->hand, extent->edata, extent->edata + 1))
+	if (mw_walk_in_flight_has(&heap->in_flight, extent->edata, extent->edata + 1))
 		return skip(heap, extent->start, extent->end, "a large block of jemalloc that may just be made");
 	if (size > extent->end - extent->block)
 		return skip(heap, extent->start, extent->end,
@@ -218,7 +218,7 @@ static struct mw_error *walk_heap(struct je_heap *heap, const char *version)
 	MW_TRY(mw_walk_add(heap->blocks, "jemalloc", version, heap->file->path, why, &heap->allocator));
 	if (why)
 		return NULL;
-	MW_TRY(mw_walk_hand_fill(heap->reader, heap->image, heap->file, &heap->hand));
+	MW_TRY(mw_walk_in_flight_read(heap->reader, heap->image, heap->file, &heap->in_flight));
 	return add_extents(heap);
 }
 
@@ -245,7 +245,7 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 	err = walk_heap(&heap, version);
 	free(heap.extents);
 	free(heap.arenas);
-	free(heap.hand.words);
+	free(heap.in_flight.words);
 	return err;
 }
 

@@ -79,7 +79,7 @@ struct heap {
 	struct page *pages; /* by address */
 	size_t page_count, page_capacity, strange;
 	uint64_t steps; /* that chains may have yet */
-	struct mw_walk_hand hand;
+	struct mw_walk_in_flight in_flight;
 };
 
 /* --- segments --------------------------------------------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static struct mw_error *find_segments(struct heap *heap)
 	return NULL;
 }
 
-/* Does a word of the file's data say that the segments at hand are its mimalloc's? */
+/* Does a word of the file's data say that the segments found are its mimalloc's? */
 static bool is_cookie(struct heap *heap, uint64_t word)
 {
 	struct segment_header header;
@@ -165,7 +165,7 @@ static bool is_block(const struct page *page, mw_addr at)
 	       (at - page->start) % page->size == 0;
 }
 
-/* The length of a chain, all of whose blocks are the page's; UINT64_MAX: it makes no sense. */
+/* The length of a chain, all of whose blocks are the page's; UINT64_MAX: it is corrupt. */
 static uint64_t length_of(struct heap *heap, const struct page *page, mw_addr first)
 {
 	uint64_t count = 0;
@@ -295,7 +295,8 @@ static struct mw_error *add_span(struct heap *heap, struct page *page)
 					  &page->span);
 	MW_TRY(mw_blocks_add_bookkeeping(heap->blocks, heap->arena, first, page->start));
 	/* A thread that stands in mimalloc may have it in work, and no pointer to the block yet. */
-	if (page->slice.capacity == 1 && page->slice.used && mw_walk_hand_has(&heap->hand, page->at, page->at + 1))
+	if (page->slice.capacity == 1 && page->slice.used &&
+	    mw_walk_in_flight_has(&heap->in_flight, page->at, page->at + 1))
 		return skip(heap, page->start, page->end, "a page of mimalloc that may just be made");
 	return add_blocks(heap, page);
 }
@@ -312,7 +313,7 @@ static struct mw_error *add_info(struct heap *heap, mw_addr at)
 
 static struct mw_error *add_all(struct heap *heap)
 {
-	MW_TRY(mw_walk_hand_fill(heap->reader, heap->image, heap->file, &heap->hand));
+	MW_TRY(mw_walk_in_flight_read(heap->reader, heap->image, heap->file, &heap->in_flight));
 	MW_TRY(mw_blocks_add_arena(heap->blocks, heap->allocator, "main", &heap->arena));
 	for (size_t i = 0; i < heap->count; i++)
 		MW_TRY(add_info(heap, heap->segments[i]));
@@ -402,7 +403,7 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 	free(heap.segments);
 	free(heap.pages);
 	free(heap.heaps);
-	free(heap.hand.words);
+	free(heap.in_flight.words);
 	return err;
 }
 

@@ -58,7 +58,7 @@ struct group {
 	uint64_t stride;
 	uint64_t bits;
 	uint32_t live; /* slots */
-	bool bad;      /* makes no sense now */
+	bool bad;      /* is inconsistent now */
 	bool in_work;
 };
 
@@ -76,7 +76,7 @@ struct heap {
 	mw_addr *areas;
 	size_t area_count, area_capacity;
 	uint64_t slots[CLASSES];
-	struct mw_walk_hand hand;
+	struct mw_walk_in_flight in_flight;
 };
 
 /* --- ctx and its areas -------------------------------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static struct mw_error *take_meta(struct heap *heap, mw_addr at, const struct me
 	group.live = all & ~(meta->available | meta->freed);
 	group.bad = mw_reader_word_or_0(heap->reader, group.start) != at || (meta->available & meta->freed) ||
 		    ((meta->available | meta->freed) & ~all);
-	group.in_work = mw_walk_hand_has(&heap->hand, at, at + 1);
+	group.in_work = mw_walk_in_flight_has(&heap->in_flight, at, at + 1);
 	heap->strange += group.bad;
 	if (class < CLASSES && FREEABLE(meta->bits))
 		heap->slots[class] += last + 1;
@@ -201,7 +201,7 @@ static bool is_block(struct heap *heap, const struct group *group, unsigned slot
 	return NUMBER(read_number(heap, block - 3, 1)) == slot && offset * UNIT == block - group->start - UNIT;
 }
 
-/* The bytes of the block that are not asked for; UINT64_MAX: they make no sense. */
+/* The bytes of the block that are not asked for; UINT64_MAX: they are invalid. */
 static uint64_t reserved_of(struct heap *heap, mw_addr block, mw_addr end)
 {
 	uint64_t reserved = RESERVED(read_number(heap, block - 3, 1));
@@ -322,7 +322,7 @@ static struct mw_error *read_version(struct heap *heap, char version[32])
 
 static struct mw_error *find_all(struct heap *heap, const char **why)
 {
-	MW_TRY(mw_walk_hand_fill(heap->reader, heap->image, heap->file, &heap->hand));
+	MW_TRY(mw_walk_in_flight_read(heap->reader, heap->image, heap->file, &heap->in_flight));
 	MW_TRY(take_areas(heap));
 	if (heap->strange > 16 + heap->count / 64 || !slots_agree(heap))
 		*why = "the groups of musl's malloc are inconsistent: its memory is treated as roots";
@@ -361,7 +361,7 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 
 	free(heap.groups);
 	free(heap.areas);
-	free(heap.hand.words);
+	free(heap.in_flight.words);
 	return err;
 }
 

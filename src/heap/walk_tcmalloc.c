@@ -85,7 +85,7 @@ struct heap {
 	uint32_t sizes[CLASSES];
 	unsigned class_count;
 	mw_addr caches, central; /* 0: not found */
-	struct mw_walk_hand hand;
+	struct mw_walk_in_flight in_flight;
 	uint64_t steps; /* that all chains may have yet: no object is free twice */
 };
 
@@ -300,7 +300,7 @@ static struct mw_error *skip(struct heap *heap, const struct found_span *span, c
 	return mw_blocks_add_skipped(heap->blocks, span->start, span->end - span->start, why);
 }
 
-/* How many objects a span has free; UINT64_MAX: its chain makes no sense. */
+/* How many objects a span has free; UINT64_MAX: its chain is corrupt. */
 static uint64_t count_free(struct heap *heap, const struct found_span *span, uint64_t size, uint64_t objects)
 {
 	uint64_t count = 0;
@@ -339,7 +339,7 @@ static struct mw_error *add_span(struct heap *heap, struct found_span *span)
 		return size_class < heap->class_count ? add_objects(heap, span, size_class)
 						      : skip(heap, span, "a span of tcmalloc of no class");
 	/* A thread that stands in tcmalloc may have it in work, and no pointer to the block yet. */
-	if (in_use && mw_walk_hand_has(&heap->hand, span->at, span->at + 1))
+	if (in_use && mw_walk_in_flight_has(&heap->in_flight, span->at, span->at + 1))
 		return skip(heap, span, "a span of tcmalloc that may just be made");
 	MW_TRY(mw_blocks_add_span(heap->blocks, heap->arena, span->start, span->end, span->end - span->start, 0,
 				  &span->number));
@@ -417,7 +417,7 @@ static struct mw_error *walk_heap(struct heap *heap, const char *version, bool d
 	MW_TRY(mw_walk_add(heap->blocks, "tcmalloc", version, heap->file->path, why, &heap->allocator));
 	if (why)
 		return NULL;
-	MW_TRY(mw_walk_hand_fill(heap->reader, heap->image, heap->file, &heap->hand));
+	MW_TRY(mw_walk_in_flight_read(heap->reader, heap->image, heap->file, &heap->in_flight));
 	MW_TRY(mw_blocks_add_arena(heap->blocks, heap->allocator, "main", &heap->arena));
 	return add_spans(heap);
 }
@@ -435,7 +435,7 @@ static struct mw_error *walk_file(const struct mw_image *image, const struct mw_
 		return NULL;
 	err = walk_heap(&heap, version, debug);
 	free(heap.spans);
-	free(heap.hand.words);
+	free(heap.in_flight.words);
 	return err;
 }
 

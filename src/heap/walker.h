@@ -5,7 +5,7 @@
  * To add one: it finds the allocator by what its data looks like or by symbols, adds itself as an allocator, its
  * arenas, its spans with what is live in them, and what else it owns. A version that it does not know it adds with
  * walked = false and `why`: then its memory is roots. All that it reads may be anything: bound every length, follow no
- * list for longer than it can be, and add what makes no sense as skipped.
+ * list for longer than it can be, and add what is invalid as skipped.
  */
 #ifndef MW_HEAP_WALKER_H
 #define MW_HEAP_WALKER_H

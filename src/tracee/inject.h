@@ -34,7 +34,7 @@ struct mw_room {
 /* By whom and how system calls are performed. */
 struct mw_inject {
 	pid_t tid; /* a thread of the target in a ptrace stop that can perform a system call */
-	/* The instruction in its code, and what leads back; where nothing does, a memwatch that is killed amidst a call
+	/* The instruction in its code, and what leads back; where nothing does, a memwatch that is killed during a call
 	 * takes the thread with it. */
 	struct mw_way_code code;
 	struct mw_room room; /* for the frame that it gets back by, and for what calls are given; none: no sigframe */

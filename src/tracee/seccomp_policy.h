@@ -3,7 +3,7 @@
  * seccomp_policy.h: which of the system calls that memwatch has a target make its threads may make under their seccomp
  * filters.
  *
- * The filters are suspended while such a call is made (inject.h). But if memwatch is killed amidst it they are there
+ * The filters are suspended while such a call is made (inject.h). But if memwatch is killed during it they are there
  * again, and the call is made under them: where one answers it with a signal, the target dies of it. So memwatch asks
  * first, and has only such threads make calls as would live, or refuses.
  *

@@ -579,7 +579,7 @@ uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum
 
 bool mw_filter_is_true(const struct mw_filter *filter, uint64_t terms)
 {
-	bool stack[MW_FILTER_TERMS + 1] = {false}; /* [0] is below all, so that steps that make no sense do no harm */
+	bool stack[MW_FILTER_TERMS + 1] = {false}; /* [0] is below all, so that invalid steps do no harm */
 	uint32_t depth = 0;
 
 	for (uint32_t i = 0; i < filter->step_count; i++) {

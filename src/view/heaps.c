@@ -155,17 +155,10 @@ static const struct range *find_range(const struct mw_heaps *heaps, mw_addr addr
 
 static uint32_t number_of(const struct mw_heaps *heaps, mw_addr arena)
 {
-	size_t low = 0, high = heaps->arena_count;
+	size_t before =
+		arena ? mw_vector_up_to(heaps->arenas, heaps->arena_count, sizeof(*heaps->arenas), 0, arena - 1) : 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (heaps->arenas[middle] < arena)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return (uint32_t)(HEAP_ARENAS + low);
+	return (uint32_t)(HEAP_ARENAS + before);
 }
 
 static struct mw_error *name_all(struct mw_heaps *heaps)

@@ -175,7 +175,7 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 		replay->progress(replay->progress_context, replay->phase, done, total);
 }
 
-/* Metadata is told to the set. */
+/* Metadata is added to the set. */
 static void on_metadata_progress(void *context, uint64_t done, uint64_t total)
 {
 	on_progress((char *)context - offsetof(struct mw_replay, set), done, total);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// app.ts: what the page shows now, and who is told when it changes.
+// app.ts: what the page shows now, and who is notified when it changes.
 import { type Interval, type Scope, Sums, grid, inScope, outstanding, snap, wholeOf } from "./interval";
 import type { Model, Process } from "./model";
 import type { Frame } from "./types";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* glibc_hands.c: what threads inside glibc's malloc work on (glibc.h). */
+/* glibc_in_flight.c: what threads inside glibc's malloc work on (glibc.h). */
 #include "heap/glibc.h"
 
 #include "alloc/glibc_layout.h"
@@ -47,7 +47,7 @@ static bool begins(const struct mw_span *span, mw_addr at)
 	       span->begins[grain / 64] >> (grain % 64) & 1;
 }
 
-static struct mw_error *take_from_hand(struct mw_glibc_walk *walk, uint64_t word)
+static struct mw_error *take_word(struct mw_glibc_walk *walk, uint64_t word)
 {
 	mw_addr block = word + MW_GLIBC_HEADER;
 	size_t count;
@@ -70,7 +70,7 @@ static struct mw_error *take_from_hand(struct mw_glibc_walk *walk, uint64_t word
 	return NULL;
 }
 
-struct mw_error *mw_glibc_take_from_hands(struct mw_glibc_walk *walk)
+struct mw_error *mw_glibc_take_in_flight(struct mw_glibc_walk *walk)
 {
 	MW_EACH(thread, walk->image->threads, walk->image->thread_count) {
 		uint64_t words[HAND_BYTES / 8];
@@ -79,10 +79,10 @@ struct mw_error *mw_glibc_take_from_hands(struct mw_glibc_walk *walk)
 		if (!may_be_inside(walk, thread))
 			continue;
 		for (size_t i = 0; i < thread->register_count && i < MW_IMAGE_REGISTERS; i++)
-			MW_TRY(take_from_hand(walk, thread->registers[i]));
+			MW_TRY(take_word(walk, thread->registers[i]));
 		count = mw_image_read_some(walk->image, thread->sp & ~UINT64_C(7), words, sizeof(words)) / 8;
 		for (size_t i = 0; i < count; i++)
-			MW_TRY(take_from_hand(walk, words[i]));
+			MW_TRY(take_word(walk, words[i]));
 	}
 	return NULL;
 }
