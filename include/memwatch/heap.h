@@ -10,7 +10,8 @@
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
-#define MW_HEAP_SAMPLES 8 /* addresses kept of a group */
+#define MW_HEAP_SAMPLES       8 /* addresses kept of a group */
+#define MW_HEAP_HOLDER_LEVELS 8 /* of the tree of holders */
 
 /* Whether a process can still get at a block: memcheck's verdicts. */
 enum mw_reach {
@@ -79,7 +80,7 @@ struct mw_heap_group {
 /* Who retains memory: a root, or blocks that are alike and are held by the same. */
 struct mw_heap_holder {
 	char *name;
-	uint32_t depth;            /* 0: a root. What it dominates follows, with a depth of one more */
+	uint32_t depth; /* 0: a root. What it dominates follows, with a depth of one more, the largest first */
 	struct mw_amount retained; /* what would be lost with it, itself included */
 	struct mw_amount own;      /* of that, blocks that are it */
 };
