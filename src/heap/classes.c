@@ -159,19 +159,20 @@ const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr)
 	return module ? module->path : NULL;
 }
 
-struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, const char **name, uint64_t *offset)
+struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, struct mw_variable *out)
 {
 	struct variable *variable;
+	uint64_t offset;
 
-	*name = NULL;
-	MW_TRY(find_variable(classes, addr, &variable, offset));
+	*out = (struct mw_variable){0};
+	MW_TRY(find_variable(classes, addr, &variable, &offset));
 	if (!variable)
 		return NULL;
 	if (!variable->name)
 		variable->name = mw_demangle(variable->mangled);
 	if (!variable->name)
 		return mw_error_nomem();
-	*name = variable->name;
+	*out = (struct mw_variable){variable->name, offset, variable->size};
 	return NULL;
 }
 

@@ -24,10 +24,15 @@ void mw_classes_destroy(struct mw_classes *classes);
 /* The class of an object that begins with this word, demangled and shortened; NULL: of none. Good as long as `classes`;
  * equal names are one pointer. Errors: MEMORY. */
 struct mw_error *mw_classes_of(struct mw_classes *classes, uint64_t word, const char **out) MW_MUST_CHECK;
-/* The variable that an address lies in, demangled, and how far into it; NULL: none is known. Good as long as `classes`.
- * Errors: MEMORY. */
-struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, const char **name,
-				     uint64_t *offset) MW_MUST_CHECK;
+/* A variable, by its symbol. */
+struct mw_variable {
+	const char *name; /* demangled; NULL: none is known. Good as long as `classes` */
+	uint64_t offset;  /* how far into it */
+	uint64_t size;
+};
+
+/* The variable that an address lies in. Errors: MEMORY. */
+struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, struct mw_variable *out) MW_MUST_CHECK;
 
 /* The path of the file whose data an address lies in, zeroed data too; NULL: none is known. Good as long as `modules`. */
 const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr);

@@ -30,12 +30,32 @@ struct mw_reached {
 	struct mw_amount sums[MW_REACH_COUNT];
 	uint64_t scanned, unread;
 	bool incomplete; /* not all that may hold pointers could be read: nothing is certainly lost */
-	/* NULL without options->holders. */
+	/* NULL without options->holders. Behind those of the segments are those of what roots count to. */
 	uint32_t *dominators;
 	uint64_t *retained;
+	uint32_t *retained_blocks;
+	uint32_t *order; /* numbers of all that has a dominator, each behind that */
+	uint32_t order_count, root_numbers;
 };
 
-/* Fills dominators and retained. Errors: MEMORY. */
-struct mw_error *mw_held_compute(struct mw_reached *reached, struct mw_scan *scan) MW_MUST_CHECK;
+/* Does a root lead to it? */
+static inline bool mw_reached_is_held(const struct mw_reached *reached, uint32_t number)
+{
+	return mw_bits_test(reached->reachable, number) || mw_bits_test(reached->possible, number);
+}
+
+/* Of the words of roots: which of them is scanned now. */
+struct mw_root_words {
+	uint32_t thread; /* whose register it is: an index in the image; else MW_ROOT_NO_THREAD */
+	bool exact;      /* whatever the word is: it holds the block that it points into */
+};
+
+/* Scan all roots, for the visit that the scan has begun with. Errors: MEMORY. */
+struct mw_error *mw_reach_scan_roots(const struct mw_reached *reached, struct mw_scan *scan,
+				     struct mw_root_words *words) MW_MUST_CHECK;
+
+/* Fills in dominators and what goes with them. Errors: MEMORY, those of options->number_root. */
+struct mw_error *mw_held_compute(struct mw_reached *reached, struct mw_scan *scan,
+				 const struct mw_reach_options *options) MW_MUST_CHECK;
 
 #endif

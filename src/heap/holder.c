@@ -2,7 +2,6 @@
 /* holder.c: paths of holders in words (holder.h). */
 #include "heap/holder.h"
 
-#include "base/path.h"
 #include "base/vector.h"
 
 #include <inttypes.h>
@@ -49,14 +48,6 @@ static struct mw_error *class_at(const struct mw_image *image, struct mw_classes
 	return mw_classes_of(classes, word, out);
 }
 
-static const char *thread_name(const struct mw_image *image, pid_t tid)
-{
-	MW_EACH(thread, image->threads, image->thread_count)
-		if (thread->tid == tid)
-			return thread->name;
-	return "?";
-}
-
 /* NULL without memory. */
 static MW_PRINTF(1, 2) char *text_of(const char *format, ...)
 {
@@ -68,44 +59,6 @@ static MW_PRINTF(1, 2) char *text_of(const char *format, ...)
 		text = NULL;
 	va_end(arguments);
 	return text;
-}
-
-static struct mw_error *name_root(const struct mw_image *image, struct mw_classes *classes, const struct mw_root *root,
-				  char **out)
-{
-	const struct mw_image_mapping *mapping = mw_image_mapping_of(image, root->at);
-	const char *name = NULL, *path = mapping ? mapping->path : "", *file = mw_classes_file(classes, root->at);
-	uint64_t offset = 0;
-	char *text = NULL;
-
-	switch (root->kind) {
-	case MW_ROOT_REGISTER:
-		text = text_of("register of thread %d (%s)", (int)root->tid, thread_name(image, root->tid));
-		break;
-	case MW_ROOT_STACK:
-		text = text_of("stack of thread %d (%s)", (int)root->tid, thread_name(image, root->tid));
-		break;
-	case MW_ROOT_TLS:
-		text = text_of("thread-local data of thread %d (%s)", (int)root->tid, thread_name(image, root->tid));
-		break;
-	case MW_ROOT_DATA:
-		MW_TRY(mw_classes_variable(classes, root->at, &name, &offset));
-		if (name && offset)
-			text = text_of("global %s+%" PRIu64, name, offset);
-		else if (name)
-			text = text_of("global %s", name);
-		else
-			text = text_of("data of %s at %#" PRIx64, file ? mw_path_name(file) : "a module", root->at);
-		break;
-	case MW_ROOT_MAPPING:
-		text = text_of("%s at %#" PRIx64, *path ? path : "anonymous memory", root->at);
-		break;
-	case MW_ROOT_UNKNOWN:
-		text = text_of("memory of an allocator that is not known, at %#" PRIx64, root->at);
-		break;
-	}
-	*out = text;
-	return text ? NULL : mw_error_nomem();
 }
 
 static char *name_step(const struct step *step)
@@ -169,8 +122,8 @@ static struct mw_error *write_path(const struct path *path, char *root, char ***
 }
 
 struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_blocks *blocks,
-				struct mw_classes *classes, const struct mw_reached *reached, struct mw_block block,
-				char ***holder, size_t *count)
+				struct mw_classes *classes, struct mw_root_names *names,
+				const struct mw_reached *reached, struct mw_block block, char ***holder, size_t *count)
 {
 	struct path path = {0};
 	struct mw_root root;
@@ -180,7 +133,7 @@ struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_bl
 
 	err = climb(image, blocks, classes, reached, block, &path, &root, &held);
 	if (!err && held)
-		err = name_root(image, classes, &root, &name);
+		err = mw_root_name(names, &root, &name);
 	if (!err && name)
 		err = write_path(&path, name, holder, count);
 	free(path.items);

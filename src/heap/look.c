@@ -6,6 +6,7 @@
 #include "base/vector.h"
 #include "heap/advice.h"
 #include "heap/holder.h"
+#include "heap/retained.h"
 #include "heap/snapshot.h"
 #include "heap/walker.h"
 #include "proc/file.h"
@@ -28,6 +29,7 @@ struct mw_look {
 	struct mw_modules *modules;
 	struct mw_blocks *blocks;
 	struct mw_classes *classes;
+	struct mw_root_names *names;
 	struct mw_reached *reached;
 };
 
@@ -115,9 +117,10 @@ static void name_program(struct mw_look *look)
 struct mw_error *mw_look_examine(struct mw_look *look)
 {
 	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);
-	const struct mw_reach_options reach = {
+	struct mw_reach_options reach = {
 		.tag_bits = look->options.tag_bits,
 		.holders = look->options.holders,
+		.number_root = mw_root_number,
 		.holes = look->options.holes,
 		.hole_count = look->options.hole_count,
 		.progress = on_scan,
@@ -133,6 +136,8 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 	MW_TRY(mw_blocks_create(&look->blocks));
 	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
+	MW_TRY(mw_root_names_create(image, look->classes, &look->names));
+	reach.number_context = look->names;
 	return mw_reach(image, look->blocks, &reach, &look->reached);
 }
 
@@ -158,9 +163,10 @@ struct mw_error *mw_look_holder(struct mw_look *look, mw_addr addr, char ***hold
 
 	*holder = NULL;
 	*count = 0;
-	return find(look, addr, &block) ? mw_holder_path(mw_heap_snapshot_image(look->snapshot), look->blocks,
-							 look->classes, look->reached, block, holder, count)
-					: NULL;
+	return find(look, addr, &block)
+		       ? mw_holder_path(mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes,
+					look->names, look->reached, block, holder, count)
+		       : NULL;
 }
 
 /* Bytes, as the kernel counts them. */
@@ -193,6 +199,16 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 		struct mw_heap_group *group = &report->groups[i];
 
 		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
+	}
+	if (look->options.holders) {
+		const struct mw_retained_input retained = {.image = input.image,
+							   .blocks = look->blocks,
+							   .classes = look->classes,
+							   .names = look->names,
+							   .reached = look->reached,
+							   .width = named};
+
+		MW_TRY(mw_retained(&retained, report));
 	}
 	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
 	report->pid = look->pid;
@@ -233,6 +249,7 @@ struct mw_error *mw_look_release(struct mw_look *look)
 	if (!look)
 		return NULL;
 	mw_reached_destroy(look->reached);
+	mw_root_names_destroy(look->names);
 	mw_classes_destroy(look->classes);
 	mw_blocks_destroy(look->blocks);
 	mw_modules_destroy(look->modules);

@@ -40,9 +40,8 @@ struct search {
 	struct mw_frontier frontiers[2];
 	unsigned now; /* of the two, the one that is scanned */
 	bool from_roots;
-	bool strongly;   /* pointers into blocks make candidates only */
-	bool exact;      /* whatever the word is: it holds the block */
-	uint32_t thread; /* whose register it is */
+	bool strongly; /* pointers into blocks make candidates only */
+	struct mw_root_words words;
 
 	pthread_mutex_t lock; /* of candidates, and of the roots' pointers */
 	struct candidate *candidates;
@@ -61,7 +60,7 @@ static void keep_root(struct search *search, uint32_t number, mw_addr at, bool i
 	pthread_mutex_lock(&search->lock);
 	if (MW_VECTOR_ROOM(reached->pointers, reached->pointer_count, reached->pointer_capacity))
 		reached->pointers[reached->pointer_count++] =
-			(struct mw_root_pointer){at, number, search->thread & MW_ROOT_NO_THREAD, interior};
+			(struct mw_root_pointer){at, number, search->words.thread & MW_ROOT_NO_THREAD, interior};
 	else
 		search->out_of_memory = true;
 	pthread_mutex_unlock(&search->lock);
@@ -85,7 +84,7 @@ static void visit(void *context, struct mw_scan_worker *worker, const struct mw_
 
 	if (mw_bits_test(reached->reachable, number))
 		return;
-	if (search->strongly && (search->exact || mw_pointer_holds(worker, reached->image, pointer))) {
+	if (search->strongly && (search->words.exact || mw_pointer_holds(worker, reached->image, pointer))) {
 		if (!mw_bits_set(reached->reachable, number))
 			return;
 		reached->holders[number] = holder;
@@ -119,27 +118,42 @@ static void step(struct search *search)
 	mw_scan_frontier(search->scan, frontier);
 }
 
-static void visit_threads(struct search *search)
+static void scan_threads(const struct mw_image *image, struct mw_scan *scan, struct mw_root_words *words)
 {
-	const struct mw_image *image = search->reached->image;
 	mw_addr at, block;
 
 	for (size_t i = 0; i < image->thread_count; i++) {
 		const struct mw_image_thread *thread = &image->threads[i];
 
-		search->thread = (uint32_t)i;
+		words->thread = (uint32_t)i;
 		for (size_t number = 0; number < thread->register_count && number < MW_IMAGE_REGISTERS; number++)
-			mw_scan_word(search->scan, thread->registers[number], number, MW_BLOCK_NONE);
+			mw_scan_word(scan, thread->registers[number], number, MW_BLOCK_NONE);
 		/* A block that it has for its stack is in use, wherever the stack pointer is in it. */
-		search->exact = true;
-		mw_scan_word(search->scan, thread->sp, MW_ROOT_AT_SP, MW_BLOCK_NONE);
-		search->exact = false;
+		words->exact = true;
+		mw_scan_word(scan, thread->sp, MW_ROOT_AT_SP, MW_BLOCK_NONE);
 		/* Pointers to it lead to its third word: it would be taken for possibly lost. */
-		search->thread = MW_ROOT_NO_THREAD;
+		words->thread = MW_ROOT_NO_THREAD;
 		if (mw_roots_thread_vector(image, thread, &at, &block))
-			mw_scan_word(search->scan, block, at, MW_BLOCK_NONE);
+			mw_scan_word(scan, block, at, MW_BLOCK_NONE);
+		words->exact = false;
 	}
-	search->thread = MW_ROOT_NO_THREAD;
+	words->thread = MW_ROOT_NO_THREAD;
+}
+
+struct mw_error *mw_reach_scan_roots(const struct mw_reached *reached, struct mw_scan *scan,
+				     struct mw_root_words *words)
+{
+	const struct mw_roots *roots = &reached->roots;
+	MW_FREE struct mw_scan_range *ranges = malloc((roots->count + 1) * sizeof(*ranges));
+
+	if (!ranges)
+		return mw_error_nomem();
+	for (size_t i = 0; i < roots->count; i++)
+		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE};
+	*words = (struct mw_root_words){.thread = MW_ROOT_NO_THREAD};
+	scan_threads(reached->image, scan, words);
+	mw_scan_ranges(scan, ranges, roots->count);
+	return NULL;
 }
 
 /* The blocks of an allocator whose blocks are not all known are roots' memory, and are scanned with it. */
@@ -165,20 +179,14 @@ static void hold_unwalked(struct mw_reached *reached)
 
 static struct mw_error *scan_roots(struct search *search)
 {
-	const struct mw_roots *roots = &search->reached->roots;
-	MW_FREE struct mw_scan_range *ranges = malloc((roots->count + 1) * sizeof(*ranges));
+	struct mw_error *err;
 
-	if (!ranges)
-		return mw_error_nomem();
-	for (size_t i = 0; i < roots->count; i++)
-		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE};
 	mw_scan_begin(search->scan, visit, search, search->reached->reachable, true);
 	mw_scan_set_next(search->scan, now(search));
 	search->from_roots = true;
-	visit_threads(search);
-	mw_scan_ranges(search->scan, ranges, roots->count);
+	err = mw_reach_scan_roots(search->reached, search->scan, &search->words);
 	search->from_roots = false;
-	return NULL;
+	return err;
 }
 
 static struct mw_error *end_level(struct search *search, uint32_t level)
@@ -200,7 +208,6 @@ static struct mw_error *find_reachable(struct search *search)
 	uint32_t level = 0;
 
 	search->strongly = true;
-	search->thread = MW_ROOT_NO_THREAD;
 	MW_TRY(scan_roots(search));
 	MW_TRY(end_level(search, level));
 	while (!mw_frontier_is_empty(now(search))) {
@@ -263,11 +270,6 @@ struct losses {
 	bool out_of_memory;
 };
 
-static bool is_held(const struct mw_reached *reached, uint32_t number)
-{
-	return mw_bits_test(reached->reachable, number) || mw_bits_test(reached->possible, number);
-}
-
 static void visit_lost(void *context, struct mw_scan_worker *worker, const struct mw_pointer *pointer)
 {
 	struct losses *losses = context;
@@ -275,7 +277,7 @@ static void visit_lost(void *context, struct mw_scan_worker *worker, const struc
 	uint32_t number = pointer->block.number;
 
 	(void)worker;
-	if (is_held(reached, number) || !mw_bits_set(losses->come_to, number))
+	if (mw_reached_is_held(reached, number) || !mw_bits_set(losses->come_to, number))
 		return;
 	if (losses->set_holders) {
 		mw_bits_set(reached->indirect, number);
@@ -314,7 +316,8 @@ static struct mw_error *find_heads(struct losses *losses)
 	mw_scan_begin(losses->scan, visit_lost, losses, reached->reachable, true);
 	MW_EACH(span, span_of, spans) {
 		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
-			if (!segment.live || is_held(reached, segment.number) || !search_from(losses, segment.number))
+			if (!segment.live || mw_reached_is_held(reached, segment.number) ||
+			    !search_from(losses, segment.number))
 				continue;
 			if (!MW_VECTOR_ROOM(losses->heads, losses->head_count, losses->head_capacity))
 				return mw_error_nomem();
@@ -457,7 +460,7 @@ static struct mw_error *reach(struct mw_reached *reached, const struct mw_reach_
 	if (!err && reached->pointer_count)
 		qsort(reached->pointers, reached->pointer_count, sizeof(*reached->pointers), by_number);
 	if (!err && options->holders)
-		err = mw_held_compute(reached, scan);
+		err = mw_held_compute(reached, scan, options);
 	reached->scanned = mw_scan_bytes(scan);
 	reached->unread = mw_scan_unread(scan);
 	mw_scan_destroy(scan);
@@ -499,6 +502,8 @@ void mw_reached_destroy(struct mw_reached *reached)
 	free(reached->pointers);
 	free(reached->dominators);
 	free(reached->retained);
+	free(reached->retained_blocks);
+	free(reached->order);
 	mw_roots_deinit(&reached->roots);
 	free(reached);
 }

@@ -42,7 +42,11 @@ struct mw_reach_options {
 		mw_addr start, end;
 	} * holes;
 	size_t hole_count;
-	bool holders; /* keep what holders and dominators need: 12 bytes a block more, and a word for each pointer */
+	bool holders; /* find dominators: 20 bytes a block more, and meanwhile 28 more, and 12 for each pointer */
+	/* With `holders`: what a root counts to, numbered from 0 without gaps. NULL: roots are not told apart. What it returns
+	 * is passed on. */
+	struct mw_error *(*number_root)(void *context, const struct mw_root *root, uint32_t *number);
+	void *number_context;
 	void (*progress)(void *context, double share); /* NULL: none */
 	void *context;
 	const volatile sig_atomic_t *interrupted; /* not 0: give it up (SYSTEM, EINTR); NULL: never */
@@ -70,7 +74,8 @@ uint64_t mw_reached_scanned(const struct mw_reached *reached);
 uint64_t mw_reached_unread(const struct mw_reached *reached);
 /* Bytes of the blocks that would be lost with this one, itself included: what it dominates. 0 without options->holders. */
 uint64_t mw_reached_retained(const struct mw_reached *reached, uint32_t number);
-/* The block that dominates it at once; MW_BLOCK_NONE: roots. */
+/* The block that dominates it at once, or, not below the count of segments, that count and the number of what its root
+ * counts to; MW_BLOCK_NONE: several roots, or it is lost. */
 uint32_t mw_reached_dominator(const struct mw_reached *reached, uint32_t number);
 
 #endif

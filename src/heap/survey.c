@@ -5,14 +5,12 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/vector.h"
+#include "heap/first_word.h"
 #include "heap/pinned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define WINDOW ((size_t)256 << 10)
-#define PAGE   4096u
 
 /* --- the account ---------------------------------------------------------------------------------------------------- */
 
@@ -100,10 +98,7 @@ struct survey {
 	struct key *keys; /* by group */
 	struct mw_heap_group *groups;
 	size_t key_capacity, group_capacity;
-	/* What was read last. */
-	unsigned char *window;
-	mw_addr window_start;
-	size_t window_size;
+	struct mw_first_words words;
 	/* The part of memory, of one state, that was found last. */
 	struct mw_image_residence part;
 	mw_addr part_start, part_end;
@@ -117,26 +112,6 @@ static char *copy_of(struct survey *survey, const char *text)
 
 	survey->no_memory = survey->no_memory || (text && !copy);
 	return copy;
-}
-
-/* The first word of a block; 0 where it can't be had. */
-static uint64_t first_word(struct survey *survey, mw_addr at)
-{
-	const struct mw_image *image = survey->input->image;
-	uint64_t word = 0;
-
-	if (at < survey->window_start || at + sizeof(word) > survey->window_start + survey->window_size) {
-		mw_addr start = at & ~(mw_addr)(PAGE - 1), from, to;
-
-		if (!mw_image_next_present(image, at, start + WINDOW, &from, &to) || from > at)
-			return 0;
-		survey->window_start = start;
-		survey->window_size = mw_image_read_some(image, start, survey->window, (size_t)(to - start));
-		if (at + sizeof(word) > start + survey->window_size)
-			return 0;
-	}
-	memcpy(&word, survey->window + (at - survey->window_start), sizeof(word));
-	return word;
 }
 
 static uint32_t hash_of(const struct key *key)
@@ -181,8 +156,12 @@ static struct mw_error *add_block(struct survey *survey, const struct mw_span *s
 	struct key key = {.size = MW_SIZE_UNKNOWN, .arena = UINT32_MAX, .verdict = MW_REACH_COUNT};
 	struct mw_heap_group *group;
 
-	if (input->by & MW_HEAP_BY_CLASS)
-		MW_TRY(mw_classes_of(input->classes, first_word(survey, segment->start), &key.class_name));
+	if (input->by & MW_HEAP_BY_CLASS) {
+		uint64_t word;
+
+		MW_TRY(mw_first_word(&survey->words, input->image, segment->start, &word));
+		MW_TRY(mw_classes_of(input->classes, word, &key.class_name));
+	}
 	if (input->by & MW_HEAP_BY_SIZE)
 		key.size = segment->size;
 	if (input->by & MW_HEAP_BY_ARENA)
@@ -507,8 +486,7 @@ struct mw_error *mw_survey(const struct mw_survey_input *input, struct mw_heap_r
 	survey.arenas = calloc(arenas + 1, sizeof(*survey.arenas));
 	survey.live = calloc(allocators + 1, sizeof(*survey.live));
 	survey.free = calloc(allocators + 1, sizeof(*survey.free));
-	survey.window = malloc(WINDOW);
-	if (survey.arenas && survey.live && survey.free && survey.window) {
+	if (survey.arenas && survey.live && survey.free) {
 		mw_error_destroy(err);
 		err = run(&survey);
 	}
@@ -518,11 +496,19 @@ struct mw_error *mw_survey(const struct mw_survey_input *input, struct mw_heap_r
 	free(survey.arenas);
 	free(survey.live);
 	free(survey.free);
-	free(survey.window);
+	mw_first_words_deinit(&survey.words);
 	free(survey.keys);
 	free(survey.groups);
 	mw_index_deinit(&survey.index);
 	return err;
+}
+
+static void destroy_content(const struct mw_heap_content *content)
+{
+	MW_EACH(note, content->notes, content->note_count)
+		free(note->text);
+	free(content->notes);
+	free(content->bytes);
 }
 
 void mw_heap_report_destroy(struct mw_heap_report *report)
@@ -546,9 +532,15 @@ void mw_heap_report_destroy(struct mw_heap_report *report)
 		for (size_t i = 0; i < group->holder_count; i++)
 			free(group->holder[i]);
 		free(group->holder);
+		MW_EACH(content, group->contents, group->content_count)
+			destroy_content(content);
+		free(group->contents);
 	}
 	free(report->groups);
 	free(report->gaps);
+	MW_EACH(holder, report->holders, report->holder_count)
+		free(holder->name);
+	free(report->holders);
 	for (size_t i = 0; i < report->advice_count; i++)
 		free(report->advice[i]);
 	free(report->advice);

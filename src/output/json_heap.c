@@ -15,6 +15,10 @@
  *   leaks      {definite, indirect, possible, reachable}: A each
  *   groups     [{class, size, allocator, arena, verdict, blocks: A, stack: null, holder: [texts, root first]|null,
  *              sample: [addresses]}]: lost ones first; all, so that they sum to leaks
+ *   holders    with --holders: [H], the largest first; H = {name, retained: A, own: A, children: [H]}: a root, and below it
+ *              groups of blocks by class or size that nothing else holds. retained: what would be lost with it; own: of
+ *              that, its own blocks. At most 8 levels, and 20 children of each: what a holder retains may be more than
+ *              its own and its children's
  *   skipped    [{start, bytes, why}]: memory that was passed over, and treated as roots
  *   advice     [texts]
  */
@@ -71,6 +75,36 @@ static json_t *gap_value(const struct mw_heap_gap *gap)
 	return MW_OBJECT(MW_KEY("start", address_value(gap->start)), MW_OF(gap, bytes), MW_OF(gap, why));
 }
 
+static json_t *holder_value(const struct mw_heap_holder *holder)
+{
+	return MW_OBJECT(MW_OF(holder, name), MW_OF(holder, retained), MW_OF(holder, own),
+			 MW_KEY("children", json_array()));
+}
+
+/* Each goes to the children of the last one before it that is one level higher. */
+static json_t *holders_value(const struct mw_heap_report *heap)
+{
+	json_t *lists[MW_HEAP_HOLDER_LEVELS] = {json_array()};
+	uint32_t levels = 1;
+
+	for (size_t i = 0; lists[0] && i < heap->holder_count; i++) {
+		const struct mw_heap_holder *holder = &heap->holders[i];
+		json_t *value;
+
+		if (holder->depth >= levels)
+			continue;
+		value = holder_value(holder);
+		if (json_array_append_new(lists[holder->depth], value) != 0) {
+			json_decref(lists[0]);
+			return NULL;
+		}
+		levels = holder->depth + 1;
+		if (levels < MW_HEAP_HOLDER_LEVELS)
+			lists[levels++] = json_object_get(value, "children");
+	}
+	return lists[0];
+}
+
 static json_t *head_value(const struct mw_heap_report *heap)
 {
 	return MW_OBJECT(
@@ -91,8 +125,14 @@ static json_t *head_value(const struct mw_heap_report *heap)
 struct mw_error *mw_json_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
 				    FILE *stream)
 {
+	json_t *value = head_value(heap);
+
 	(void)options;
-	if (!mw_json_put(stream, head_value(heap)))
+	if (heap->holders && value && json_object_set_new(value, "holders", holders_value(heap)) != 0) {
+		json_decref(value);
+		value = NULL;
+	}
+	if (!mw_json_put(stream, value))
 		return mw_error_nomem();
 	fputc('\n', stream);
 	return NULL;

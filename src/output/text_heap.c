@@ -20,6 +20,15 @@ static void add_amount(struct mw_line *line, struct mw_amount amount)
 		       amount.count == 1 ? "" : "s");
 }
 
+static uint64_t live_bytes(const struct mw_heap_report *heap)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned verdict = 0; verdict < MW_REACH_COUNT; verdict++)
+		bytes += heap->leaks[verdict].bytes;
+	return bytes;
+}
+
 static void put_head(struct writer *writer)
 {
 	const struct mw_heap_report *heap = writer->heap;
@@ -153,6 +162,55 @@ static void put_groups(struct writer *writer, enum mw_reach verdict)
 	writer->text.heading = NULL;
 }
 
+/* How many holders of a level are shown, but with --all; below a root only what is a part of it. */
+#define BELOW       3u
+#define LEAST_BELOW 20u
+
+static void put_holder_line(struct writer *writer, const struct mw_heap_holder *holder)
+{
+	struct mw_line *line = &writer->text.line;
+
+	mw_line_printf(line, "  %10s %7s %10s  %*s", mw_show_size(holder->retained.bytes).text,
+		       mw_show_percent((double)holder->retained.bytes, (double)live_bytes(writer->heap)).text,
+		       mw_show_count(holder->retained.count).text, (int)(2 * holder->depth), "");
+	mw_line_name(line, holder->name);
+	if (holder->own.count > 1)
+		mw_line_printf(line, " x %s", mw_show_count(holder->own.count).text);
+	if (holder->own.count && holder->own.bytes != holder->retained.bytes)
+		mw_line_printf(line, " (%s itself)", mw_show_size(holder->own.bytes).text);
+	mw_text_paragraph(&writer->text, 36);
+}
+
+/* Who retains how much. */
+static void put_holders(struct writer *writer)
+{
+	const struct mw_heap_report *heap = writer->heap;
+	size_t shown[MW_HEAP_HOLDER_LEVELS] = {0};
+	uint64_t above[MW_HEAP_HOLDER_LEVELS] = {0};
+	uint32_t levels = 1;
+
+	if (!heap->holder_count)
+		return;
+	writer->text.heading = "Who retains how much: what would be lost without it";
+	for (size_t i = 0; i < heap->holder_count; i++) {
+		const struct mw_heap_holder *holder = &heap->holders[i];
+		uint32_t depth = holder->depth;
+
+		if (depth >= levels) /* of one that is not shown */
+			continue;
+		levels = depth + 1;
+		if (!writer->options->all && (shown[depth] >= (depth ? BELOW : writer->options->top) ||
+					      (depth && holder->retained.bytes < above[depth - 1] / LEAST_BELOW)))
+			continue;
+		put_holder_line(writer, holder);
+		shown[depth]++;
+		above[depth] = holder->retained.bytes;
+		if (levels < MW_HEAP_HOLDER_LEVELS)
+			shown[levels++] = 0;
+	}
+	writer->text.heading = NULL;
+}
+
 static void put_account(struct writer *writer)
 {
 	const struct mw_heap_report *heap = writer->heap;
@@ -237,6 +295,7 @@ struct mw_error *mw_text_heap_write(const struct mw_heap_report *heap, const str
 	put_answer(&writer);
 	for (unsigned verdict = 0; verdict < MW_REACH_COUNT; verdict++)
 		put_groups(&writer, (enum mw_reach)verdict);
+	put_holders(&writer);
 	put_account(&writer);
 	writer.text.heading = heap->allocator_count ? "Allocators" : NULL;
 	for (size_t i = 0; i < heap->allocator_count; i++)

@@ -3,8 +3,11 @@
  * reach BLOCKS AVERAGE RARITY [THREADS]: how quickly a made-up heap of another process is looked through for reachable
  * blocks, with and without dominators, and in how much memory. AVERAGE is the bytes of a block. A third of the words of the
  * first 128 bytes of a block are pointers, most to blocks near by; behind these one of RARITY is.
+ *
+ * With 0 for RARITY the blocks are a tree: each but the first is pointed to by one other, anywhere.
  */
 #include "heap/reach.h"
+#include "heap/retained.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -77,10 +80,44 @@ static uint64_t *map(mw_addr at, uint64_t size)
 	return memory;
 }
 
+/* Each block, in an order of no meaning, is pointed to by one before it that has a word free. */
+static void fill_tree(const struct heap *heap, uint64_t *words, uint64_t *roots)
+{
+	uint64_t random = 1234567;
+	uint32_t *order = malloc(heap->blocks * sizeof(*order));
+
+	if (!order)
+		fail("malloc");
+	for (uint64_t i = 0; i < heap->blocks; i++) {
+		uint64_t other = roll(&random, i + 1);
+
+		order[i] = order[other];
+		order[other] = (uint32_t)i;
+	}
+	roots[0] = heap->starts[order[0]];
+	for (uint64_t i = 1; i < heap->blocks;) {
+		uint64_t parent = order[roll(&random, i)];
+		uint64_t count = (heap->starts[parent + 1] - heap->starts[parent] - TAIL) / 8;
+		uint64_t *word = words + (heap->starts[parent] - HEAP) / 8;
+
+		for (uint64_t k = 0; k < count; k++) {
+			if (word[k])
+				continue;
+			word[k] = heap->starts[order[i++]];
+			break;
+		}
+	}
+	free(order);
+}
+
 static void fill(const struct heap *heap)
 {
 	uint64_t *words = map(HEAP, heap->bytes), *roots = map(DATA, 4096), random = 1234567;
 
+	if (heap->rarity == 0) {
+		fill_tree(heap, words, roots);
+		return;
+	}
 	for (uint64_t i = 0; i < heap->blocks; i++) {
 		uint64_t count = (heap->starts[i + 1] - heap->starts[i] - TAIL) / 8;
 		uint64_t *word = words + (heap->starts[i] - HEAP) / 8;
@@ -190,16 +227,40 @@ static void measure_copy(const struct mw_image *image, uint64_t bytes)
 	printf("pointers=%" PRIu64 " copy_gb_per_cpu_second=%.3f\n", pointers, (double)bytes / cpu / 1e9);
 }
 
+/* Who retains how much, with one root, none of whose variables has a name. */
+static void measure_tree(const struct mw_image *image, const struct mw_blocks *blocks, struct mw_classes *classes,
+			 const struct mw_root_names *names, const struct mw_reached *reached)
+{
+	struct mw_retained_input input = {image, blocks, classes, names, reached, 50};
+	double wall = seconds(CLOCK_MONOTONIC);
+	struct mw_heap_report *report = calloc(1, sizeof(*report));
+
+	if (!report)
+		fail("calloc");
+	must(mw_retained(&input, report));
+	printf("tree_seconds=%.3f tree_nodes=%zu\n", seconds(CLOCK_MONOTONIC) - wall, report->holder_count);
+	mw_heap_report_destroy(report);
+}
+
 static void measure(const struct mw_image *image, const struct mw_blocks *blocks, unsigned threads, bool holders)
 {
-	struct mw_reach_options options = {.threads = threads, .holders = holders};
+	struct mw_modules *modules;
+	struct mw_classes *classes;
+	struct mw_root_names *names;
+	struct mw_reach_options options = {.threads = threads, .holders = holders, .number_root = mw_root_number};
 	struct mw_reached *reached;
 	double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
 	const char *of = holders ? "holders_" : "";
 	const struct mw_amount *sums;
 
+	must(mw_modules_create(&modules));
+	must(mw_classes_create(image, modules, &classes));
+	must(mw_root_names_create(image, classes, &names));
+	options.number_context = names;
 	peak_mib();
 	must(mw_reach(image, blocks, &options, &reached));
+	if (holders)
+		measure_tree(image, blocks, classes, names, reached);
 	wall = seconds(CLOCK_MONOTONIC) - wall;
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	sums = mw_reached_sums(reached);
@@ -210,6 +271,9 @@ static void measure(const struct mw_image *image, const struct mw_blocks *blocks
 		printf("reachable=%" PRIu64 " definite=%" PRIu64 " indirect=%" PRIu64 "\n",
 		       sums[MW_REACH_REACHABLE].count, sums[MW_REACH_DEFINITE].count, sums[MW_REACH_INDIRECT].count);
 	mw_reached_destroy(reached);
+	mw_root_names_destroy(names);
+	mw_classes_destroy(classes);
+	mw_modules_destroy(modules);
 }
 
 int main(int argc, char **argv)
@@ -229,7 +293,7 @@ int main(int argc, char **argv)
 	heap.average = strtoull(argv[2], NULL, 0);
 	heap.rarity = strtoull(argv[3], NULL, 0);
 	threads = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0;
-	if (heap.blocks < NEAR || heap.blocks >= UINT32_MAX || heap.average < 40 || heap.rarity < 1)
+	if (heap.blocks < NEAR || heap.blocks >= UINT32_MAX || heap.average < 40)
 		return 2;
 	lay_out(&heap);
 	pid = start(&heap);
@@ -244,8 +308,7 @@ int main(int argc, char **argv)
 	printf("index_mib=%.1f\n", peak_mib());
 	measure_copy(&image, heap.bytes);
 	measure(&image, blocks, threads, false);
-	if (!getenv("NOH"))
-		measure(&image, blocks, threads, true);
+	measure(&image, blocks, threads, true);
 	mw_blocks_destroy(blocks);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

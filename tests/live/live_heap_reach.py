@@ -170,6 +170,23 @@ class Reach(unittest.TestCase):
         self.assertIsNone(held_by['lost'])
         program.finish()
 
+    def test_retained(self):
+        """All live blocks are retained by one root, by several, or by nothing."""
+        program = Program(self)
+        report = heap(program.pid, '--holders')
+        roots = {holder['name']: holder for holder in report['holders']}
+        retained = {what: sum(holder['retained'][what] for holder in roots.values()) for what in ('count', 'bytes')}
+        self.assertEqual(retained, {what: sum(report['leaks'][verdict][what] for verdict in (D, I, P, R))
+                                    for what in ('count', 'bytes')})
+        self.assertEqual(roots['nothing: lost blocks']['retained']['count'],
+                         report['leaks'][D]['count'] + report['leaks'][I]['count'])
+        parent = roots['global parent']
+        self.assertEqual(parent['retained']['count'], 2)
+        self.assertEqual(parent['own']['count'], 0)
+        self.assertEqual([child['own']['count'] for child in parent['children']], [1])
+        self.assertEqual([child['own']['count'] for child in parent['children'][0]['children']], [1])
+        program.finish()
+
     @unittest.skipUnless(shutil.which('valgrind') and shutil.which('vgdb'), 'there is no valgrind')
     @mwlive.not_under('another valgrind would run beside it')
     def test_agreement(self):

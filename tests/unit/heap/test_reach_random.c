@@ -265,17 +265,29 @@ static void test_verdicts(void **state)
 	}
 }
 
-/* Mark what roots and lost heads lead to without one block. */
+static bool is_held(const struct model *model, uint32_t block)
+{
+	return model->said[block] == MW_REACH_REACHABLE || model->said[block] == MW_REACH_POSSIBLE;
+}
+
+/* Mark what roots lead to without one block, and of what is lost what its heads do. */
 static void mark_without(struct model *model, uint32_t block, bool *marked)
 {
+	bool *lost = calloc(model->count, sizeof(*lost));
+
 	memset(marked, 0, model->count * sizeof(*marked));
 	if (block < model->count)
 		marked[block] = true;
 	for (unsigned i = 0; i < model->root_count; i++)
 		mark(model, model->roots[i].to, marked);
 	for (uint32_t i = 0; i < model->count; i++)
+		lost[i] = i == block || is_held(model, i);
+	for (uint32_t i = 0; i < model->count; i++)
 		if (model->said[i] == MW_REACH_DEFINITE)
-			mark(model, i, marked);
+			mark(model, i, lost);
+	for (uint32_t i = 0; i < model->count; i++)
+		marked[i] = marked[i] || (lost[i] && !is_held(model, i));
+	free(lost);
 }
 
 static void check_dominators(struct model *model, const struct mw_reached *reached)
