@@ -46,6 +46,20 @@ struct mw_heap_figures {
 	size_t arenas;
 };
 
+/* What a sample block holds. */
+struct mw_heap_content {
+	mw_addr at;
+	uint64_t size;
+	unsigned char *bytes; /* the first of them */
+	size_t byte_count;
+	/* What stands in it, by offset: "pointer to global shop::sessions", "string \"abc\"", "all zero". */
+	struct mw_heap_note {
+		uint64_t offset;
+		char *text;
+	} * notes;
+	size_t note_count;
+};
+
 /* Blocks that are alike. */
 struct mw_heap_group {
 	char *class_name;      /* C++ class of the objects, or NULL */
@@ -58,6 +72,16 @@ struct mw_heap_group {
 	size_t holder_count;
 	mw_addr samples[MW_HEAP_SAMPLES];
 	size_t sample_count;
+	struct mw_heap_content *contents; /* of the first samples; where they were asked for */
+	size_t content_count;
+};
+
+/* Who retains memory: a root, or blocks that are alike and are held by the same. */
+struct mw_heap_holder {
+	char *name;
+	uint32_t depth;            /* 0: a root. What it dominates follows, with a depth of one more */
+	struct mw_amount retained; /* what would be lost with it, itself included */
+	struct mw_amount own;      /* of that, blocks that are it */
 };
 
 /* Memory that was passed over: taken as roots. */
@@ -90,6 +114,8 @@ struct mw_heap_report {
 	size_t group_count;
 	struct mw_heap_gap *gaps;
 	size_t gap_count;
+	struct mw_heap_holder *holders; /* the largest first; NULL where they were not asked for */
+	size_t holder_count;
 	char **advice; /* sentences: what the figures say, and what to do about it */
 	size_t advice_count;
 };

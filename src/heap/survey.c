@@ -519,6 +519,14 @@ struct mw_error *mw_survey(const struct mw_survey_input *input, struct mw_heap_r
 	return err;
 }
 
+static void destroy_content(struct mw_heap_content *content)
+{
+	MW_EACH(note, content->notes, content->note_count)
+		free(note->text);
+	free(content->notes);
+	free(content->bytes);
+}
+
 void mw_heap_report_destroy(struct mw_heap_report *report)
 {
 	if (!report)
@@ -540,9 +548,15 @@ void mw_heap_report_destroy(struct mw_heap_report *report)
 		for (size_t i = 0; i < group->holder_count; i++)
 			free(group->holder[i]);
 		free(group->holder);
+		MW_EACH(content, group->contents, group->content_count)
+			destroy_content(content);
+		free(group->contents);
 	}
 	free(report->groups);
 	free(report->gaps);
+	MW_EACH(holder, report->holders, report->holder_count)
+		free(holder->name);
+	free(report->holders);
 	for (size_t i = 0; i < report->advice_count; i++)
 		free(report->advice[i]);
 	free(report->advice);
