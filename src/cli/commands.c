@@ -349,6 +349,10 @@ static const struct mw_cli_option heap_options[] = {
 		"Bits of a pointer in which the program keeps something else, as hexadecimal digits: a word counts as "
 		"a pointer also without them. The lowest three are always tried.",
 		NULL, BITS, heap.tag_bits),
+	MW_CLI_OPTION(
+		"output", 'o', FILE, "FILE", "keep the look, for report and diff\n",
+		"Keep the look in a file, for report, and for diff with another. By convention its name ends in .mw.",
+		NULL, OUTPUT, session.output),
 	MW_CLI_TOP("how many groups the text shows (10)\n"),
 	MW_CLI_ALL("everything in the text\n"),
 	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),

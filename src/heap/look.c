@@ -2,6 +2,7 @@
 /* look.c: from a process to a report of its heap (look.h). */
 #include "heap/look.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
 #include "heap/advice.h"
@@ -14,6 +15,7 @@
 #include "proc/status.h"
 #include "tracee/preflight.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,18 +151,42 @@ static uint64_t page_tables_of(pid_t pid)
 	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : MW_SIZE_UNKNOWN;
 }
 
-/* The path by which the program was executed, where it has several. */
-static char *executed_as(pid_t pid)
+/* Of the file of that path, in hexadecimal digits; NULL: not known. */
+static char *build_id_of(const struct mw_modules *modules, const char *path)
 {
-	char *exe = NULL, *executed;
+	const struct mw_module *module;
 
-	if (!mw_error_none(mw_exe_read(pid, &exe)))
-		return NULL;
-	executed = mw_exe_executed(pid, exe);
-	if (!executed)
-		return exe;
-	free(exe);
-	return executed;
+	for (uint32_t i = 0; (module = mw_modules_next(modules, &i));) {
+		size_t size = module->elf->build_id_size;
+		char *text = strcmp(module->path, path) == 0 && size ? malloc(2 * size + 1) : NULL;
+
+		for (size_t j = 0; text && j < size; j++)
+			snprintf(text + 2 * j, 3, "%02x", module->elf->build_id[j]);
+		if (text)
+			return text;
+	}
+	return NULL;
+}
+
+/* The path by which the program was executed, where it has several; what tells it, and the process, from others. */
+static void identify(const struct mw_look *look, struct mw_heap_report *report)
+{
+	MW_FREE char *exe = NULL;
+	struct mw_program program;
+
+	mw_program_read(look->pid, &program);
+	report->start_ticks = program.known ? program.started : 0;
+	if (mw_error_none(mw_proc_file_read_small(report->boot_id, sizeof(report->boot_id), NULL,
+						  "/proc/sys/kernel/random/boot_id")))
+		report->boot_id[strcspn(report->boot_id, "\n")] = '\0';
+	else
+		report->boot_id[0] = '\0';
+	if (!mw_error_none(mw_exe_read(look->pid, &exe)))
+		return;
+	report->build_id = build_id_of(look->modules, exe);
+	report->exe = mw_exe_executed(look->pid, exe);
+	if (!report->exe)
+		report->exe = MW_TAKE(exe);
 }
 
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
@@ -185,7 +211,8 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
 	report->pid = look->pid;
 	mw_comm_read(look->pid, look->pid, report->comm);
-	report->exe = executed_as(look->pid);
+	identify(look, report);
+	report->by = input.by;
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;

@@ -94,6 +94,9 @@ struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, si
 struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
 				    const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
 
+/* What a look at a heap is of, and by what (enum mw_heap_by) its blocks are grouped. */
+json_t *mw_json_heap_target(const struct mw_heap_report *heap);
+json_t *mw_json_heap_by(unsigned by);
 /* Schema "memwatch.heap/1". */
 struct mw_error *mw_json_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
 				    FILE *stream) MW_MUST_CHECK;
