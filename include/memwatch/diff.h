@@ -12,6 +12,7 @@
 #define MEMWATCH_DIFF_H
 
 #include <memwatch/error.h>
+#include <memwatch/heap.h>
 #include <memwatch/view.h>
 
 /* The two sides of a comparison. */
@@ -114,6 +115,68 @@ static inline uint64_t mw_diff_hourly(uint64_t amount, double seconds)
 	double hourly = seconds > 0 ? (double)amount * 3600 / seconds : 0;
 
 	return hourly < 9e18 ? (uint64_t)(hourly + 0.5) : UINT64_C(9000000000000000000);
+}
+
+/* --- two looks at heaps (memwatch/heap.h) ----------------------------------------------------------------------------- */
+
+/* Are both of one process? Its growth has a rate only then. */
+enum mw_heap_diff_process {
+	MW_HEAP_DIFF_ONE,
+	MW_HEAP_DIFF_OTHER,  /* of another pid, or one that has been given to another process since */
+	MW_HEAP_DIFF_BOOT,   /* the system was started anew in between, or it is another one */
+	MW_HEAP_DIFF_UNKNOWN /* of one pid; there is no telling */
+};
+
+/* A line of the account. */
+struct mw_heap_diff_line {
+	const char *name, *detail;
+	uint64_t held[MW_DIFF_SIDES], swapped[MW_DIFF_SIDES];
+};
+
+/* Blocks that are alike, whatever their verdicts. */
+struct mw_heap_diff_group {
+	const char *class_name; /* as in mw_heap_group, and so the next three */
+	uint64_t size;
+	const char *allocator, *arena;
+	struct mw_amount held[MW_DIFF_SIDES];
+	struct mw_amount lost[MW_DIFF_SIDES]; /* of these, definitely and indirectly lost ones */
+	const char *const *holder; /* how one of those that are reachable is held, as the newer look has it */
+	size_t holder_count;       /* 0: not known */
+};
+
+/* What a holder retains. */
+struct mw_heap_diff_holder {
+	const char **path; /* root first, itself last */
+	size_t depth;      /* names in it */
+	struct mw_amount retained[MW_DIFF_SIDES];
+};
+
+struct mw_heap_diff {
+	const char *files[MW_DIFF_SIDES];                  /* the looks' names; borrowed, as are … */
+	const struct mw_heap_report *looks[MW_DIFF_SIDES]; /* … the looks */
+	enum mw_heap_diff_process process;
+	enum mw_diff_program program;
+	double seconds; /* from one look to the other; of one process more than 0 */
+	unsigned by;    /* enum mw_heap_by: what blocks are grouped by in both; groups have no more */
+	/* Of each list the largest growth of bytes comes first, and the largest decrease last. */
+	struct mw_heap_diff_line *lines;
+	size_t line_count;
+	struct mw_heap_diff_group *groups;
+	size_t group_count;
+	struct mw_heap_diff_holder *holders; /* where both looks have them */
+	size_t holder_count;
+	void *arena; /* owns the lists; src/view's business */
+};
+
+void mw_heap_diff_destroy(struct mw_heap_diff *diff);
+
+/* How many bytes or blocks more there are after a day of such growth; *known is false where it has no rate. */
+static inline double mw_heap_diff_daily(const struct mw_heap_diff *diff, uint64_t from, uint64_t to, bool *known)
+{
+	double change = to >= from ? (double)(to - from) : -(double)(from - to);
+
+	*known = diff->process == MW_HEAP_DIFF_ONE && diff->seconds > 0;
+	return *known ? change * 86400 / diff->seconds : 0;
 }
 
 #endif

@@ -25,6 +25,13 @@ enum mw_reach {
 /* "definitely lost" … */
 const char *mw_reach_name(enum mw_reach reach);
 
+/* By what blocks are grouped, beside their verdict. */
+enum mw_heap_by {
+	MW_HEAP_BY_CLASS = 1u << 0,
+	MW_HEAP_BY_SIZE = 1u << 1,
+	MW_HEAP_BY_ARENA = 1u << 2, /* and allocator */
+};
+
 /* A line of the account: bytes of the process's memory that are for one thing. */
 struct mw_heap_line {
 	const char *name; /* static: "live blocks", "free, kept by the allocator", "stacks" */
@@ -95,13 +102,19 @@ struct mw_heap_gap {
 struct mw_heap_report {
 	int32_t pid;
 	char comm[17];
-	char *exe; /* or NULL */
-	int64_t started_realtime_ns;
-	bool forked;       /* a copy was read; else the process as it ran */
-	char *why;         /* why no copy was read; NULL */
-	uint64_t pause_ns; /* how long it stood, in all its stops */
-	double seconds;    /* the whole look */
-	uint64_t scanned;  /* bytes looked through for pointers */
+	char *exe;      /* or NULL */
+	char *build_id; /* of its file, hexadecimal digits; or NULL */
+	/* These and the pid tell a process from any other: the run of the system, and clock ticks from its boot to the
+	 * process's start; "" and 0: not known. */
+	char boot_id[37];
+	uint64_t start_ticks;
+	int64_t started_realtime_ns; /* of the look */
+	unsigned by;                 /* enum mw_heap_by */
+	bool forked;                 /* a copy was read; else the process as it ran */
+	char *why;                   /* why no copy was read; NULL */
+	uint64_t pause_ns;           /* how long it stood, in all its stops */
+	double seconds;              /* the whole look */
+	uint64_t scanned;            /* bytes looked through for pointers */
 	uint64_t
 		unread; /* bytes that may hold pointers and could not be read: then nothing is called lost for certain */
 	uint64_t rss, swapped;
@@ -119,6 +132,8 @@ struct mw_heap_report {
 	size_t holder_count;
 	char **advice; /* sentences: what the figures say, and what to do about it */
 	size_t advice_count;
+	char **texts; /* what is called static here, of a look that was read from a recording */
+	size_t text_count;
 };
 
 void mw_heap_report_destroy(struct mw_heap_report *report);

@@ -56,6 +56,9 @@ struct mw_output {
 	/* Likewise a look at a heap. */
 	struct mw_error *(*write_heap)(const struct mw_heap_report *heap, const struct mw_output_options *options,
 				       FILE *stream)MW_MUST_CHECK;
+	/* Likewise a comparison of two looks. */
+	struct mw_error *(*write_heap_diff)(const struct mw_heap_diff *diff, const struct mw_output_options *options,
+					    FILE *stream)MW_MUST_CHECK;
 };
 
 /* Those there are, each in a file of its own. */

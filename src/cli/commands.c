@@ -354,6 +354,10 @@ static const struct mw_cli_option heap_options[] = {
 		"Bits of a pointer in which the program keeps something else, as hexadecimal digits: a word counts as "
 		"a pointer also without them. The lowest three are always tried.",
 		NULL, BITS, heap.tag_bits),
+	MW_CLI_OPTION(
+		"output", 'o', FILE, "FILE", "keep the look, for report and diff\n",
+		"Keep the look in a file, for report, and for diff with another. By convention its name ends in .mw.",
+		NULL, OUTPUT, session.output),
 	MW_CLI_TOP("how many groups the text shows (10)\n"),
 	MW_CLI_ALL("everything in the text\n"),
 	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),
@@ -643,12 +647,15 @@ const struct mw_cli_command mw_cli_command_diff = {
 		    "memwatch diff FILE --from MARK --to MARK    two moments of one\n",
 	.help = "Show by stack how much more memory is outstanding at the second moment of a\n"
 		"recording than at the first, the largest growth first, in the format of UMDH.\n"
-		"Of two recordings: how much more each leaves unfreed in an hour.\n\n",
+		"Of two recordings: how much more each leaves unfreed in an hour. Of two looks at\n"
+		"a heap (heap -o): what has grown, and how much that is a day.\n\n",
 	.about = "Shows by stack how much more memory is outstanding at the second moment of a recording than at the "
 		 "first, the largest growth first. Two recordings know nothing of each other's blocks: of these it "
 		 "shows how much more the second leaves unfreed in an hour; = instead of + or - stands for about the "
 		 "same rate, within a quarter or by chance. Of two commands that memwatch has launched it is the "
 		 "amounts that are compared.\n"
+		 "Of two looks at heaps (memwatch heap -o) it shows what blocks have become more, by class and size, "
+		 "what lines of the account have grown, and how much that is a day where both are of one process.\n"
 		 "Stacks are matched by their ids, which are the same for the same stack in every run and process of "
 		 "one build; where the executables differ, a warning says so.",
 	.options = diff_options,

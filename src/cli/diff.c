@@ -5,6 +5,7 @@
 #include "session/outputs.h"
 #include "session/terminal.h"
 #include "view/diff.h"
+#include "view/heap_diff.h"
 #include "view/replay.h"
 #include "view/summary.h"
 
@@ -369,16 +370,69 @@ static struct mw_error *choose_processes(struct session *session, size_t *first,
 	return NULL;
 }
 
+/* --- two looks at heaps ------------------------------------------------------------------------------- */
+
+/* Not windows; *looks: both are. Errors: USAGE. */
+static struct mw_error *check_looks(const struct session *session, bool *looks)
+{
+	const struct mw_cli_diff_options *options = session->options;
+	bool old = mw_replay_heap(session->sources[MW_DIFF_OLD].replay);
+	bool new = options->single ? old : mw_replay_heap(session->sources[MW_DIFF_NEW].replay) != NULL;
+
+	*looks = old && new;
+	if (old != new)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "'%.200s' is a look at a heap, and '%.200s' a window",
+						     options->files[old ? MW_DIFF_OLD : MW_DIFF_NEW],
+						     options->files[old ? MW_DIFF_NEW : MW_DIFF_OLD]),
+				     "Compare two looks, or two windows");
+	if (old && (options->single || options->moments[MW_DIFF_OLD] || options->moments[MW_DIFF_NEW]))
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "'%.200s' is a look at a heap: it has no moments",
+						     options->files[MW_DIFF_OLD]),
+				     "Leave out --from and --to, and name a second look: memwatch diff OLD NEW");
+	if (old && options->process)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "--process %" PRIu64 ": a look at a heap is of one process",
+						     options->process),
+				     "Leave it out");
+	return NULL;
+}
+
+static struct mw_error *compare_looks(struct session *session)
+{
+	const struct mw_heap_report *const looks[MW_DIFF_SIDES] = {
+		mw_replay_heap(session->sources[MW_DIFF_OLD].replay),
+		mw_replay_heap(session->sources[MW_DIFF_NEW].replay),
+	};
+	struct mw_heap_diff *diff = NULL;
+	struct mw_error *err;
+
+	mw_progress_phase(&session->progress, "comparing");
+	MW_TRY(mw_heap_diff_create(session->options->files, looks, &diff));
+	mw_progress_clear(&session->progress);
+	err = mw_outputs_write_heap_diff(&session->outputs, diff);
+	mw_heap_diff_destroy(diff);
+	return err;
+}
+
 static struct mw_error *run(struct session *session)
 {
 	size_t first = 0, count = 0;
+	bool looks;
 
+	session->outputs.progress = &session->progress;
 	for (size_t i = 0; i < MW_DIFF_SIDES; i++)
 		MW_TRY(mw_outputs_check_recording(session->wanted, session->options->files[i],
 						  "a recording to compare"));
 	MW_TRY(mw_outputs_check(session->wanted));
 	MW_TRY(mw_outputs_open(&session->outputs, session->wanted));
+	session->outputs.options.top = session->options->top;
+	session->outputs.options.all = session->options->all;
 	MW_TRY(open_all(session));
+	MW_TRY(check_looks(session, &looks));
+	if (looks)
+		return compare_looks(session);
 	MW_TRY(choose_processes(session, &first, &count));
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(compare(session, first + i));
@@ -387,9 +441,6 @@ static struct mw_error *run(struct session *session)
 		report_cut(session->options->files[side], session->sources[side].replay, first, count);
 	for (size_t i = 0; i < count; i++)
 		report_depth(session, first + i);
-	session->outputs.progress = &session->progress;
-	session->outputs.options.top = session->options->top;
-	session->outputs.options.all = session->options->all;
 	return mw_outputs_write_diffs(&session->outputs, (const struct mw_diff *const *)session->diffs, session->count);
 }
 

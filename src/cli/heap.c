@@ -2,10 +2,13 @@
 /* heap.c: memwatch heap (heap.h). */
 #include "cli/heap.h"
 
+#include "base/cleanup.h"
 #include "heap/look.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
+#include "session/session.h"
 #include "session/terminal.h"
+#include "view/kept_heap.h"
 
 #define LEAST_NAMED 50u /* groups whose holders are looked for */
 
@@ -17,8 +20,17 @@ static void show(void *context, const char *phase, double share)
 		mw_progress_share(context, phase, (uint64_t)(share * 1000), 1000);
 }
 
+static struct mw_error *keep(const struct mw_heap_report *report, struct mw_store_writer *writer)
+{
+	const struct mw_store_visitor receiver = mw_store_receiver(writer);
+
+	MW_TRY(mw_kept_heap_emit(report, 0, &receiver));
+	MW_TRY(mw_store_publish(writer));
+	return mw_store_finish(writer);
+}
+
 static struct mw_error *examine_and_write(const struct mw_cli_options *options, struct mw_look *look,
-					  struct mw_outputs *outputs)
+					  struct mw_outputs *outputs, struct mw_store_writer *writer)
 {
 	size_t named = options->session.top > LEAST_NAMED ? options->session.top : LEAST_NAMED;
 	struct mw_heap_report *report = NULL;
@@ -27,8 +39,15 @@ static struct mw_error *examine_and_write(const struct mw_cli_options *options, 
 	MW_TRY(mw_look_examine(look));
 	MW_TRY(mw_look_report(look, options->heap.by, named, &report));
 	err = mw_outputs_write_heap(outputs, report);
+	if (writer)
+		err = mw_error_first(err, keep(report, writer));
 	mw_heap_report_destroy(report);
 	return err;
+}
+
+static void drop_writer(struct mw_store_writer **writer)
+{
+	mw_store_destroy(*writer);
 }
 
 static struct mw_error *look_and_write(const struct mw_cli_options *options, struct mw_outputs *outputs,
@@ -43,13 +62,16 @@ static struct mw_error *look_and_write(const struct mw_cli_options *options, str
 		.context = progress,
 		.interrupted = mw_process_setup_interrupted(),
 	};
+	MW_CLEANUP(drop_writer) struct mw_store_writer *writer = NULL;
 	struct mw_look *look = NULL;
 	struct mw_error *err;
 
 	outputs->progress = progress;
 	MW_TRY(mw_outputs_open(outputs, session));
+	if (session->output)
+		MW_TRY(mw_store_create(session->output, &writer));
 	MW_TRY(mw_look_take(session->pids.items[0], &how, &look));
-	err = examine_and_write(options, look, outputs);
+	err = examine_and_write(options, look, outputs, writer);
 	return mw_error_first(err, mw_look_release(look));
 }
 

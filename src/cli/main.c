@@ -179,6 +179,23 @@ static void report_cut(const struct mw_store_state *state)
 			state->why ? state->why : "its end is missing", state->good, state->size);
 }
 
+/* Of a look at a heap, which has no window. */
+static struct mw_error *report_heap(struct replay *replay, const struct mw_heap_report *heap)
+{
+	const struct mw_cli_report_options *options = &replay->options->report;
+
+	if (options->from_ns || options->has_to || options->at_peak || options->at_moment ||
+	    mw_cli_view_options_any(&replay->options->view))
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' is a look at a heap, not a window",
+					options->recording),
+			"Leave out --from, --to, --at and what views are made by: it is one moment, and its "
+			"blocks are grouped as they were by memwatch heap --by");
+	mw_progress_clear(&replay->progress);
+	replay->outputs.progress = &replay->progress;
+	return mw_outputs_write_heap(&replay->outputs, heap);
+}
+
 static struct mw_error *report_all(struct replay *replay)
 {
 	const struct mw_cli_report_options *options = &replay->options->report;
@@ -194,6 +211,8 @@ static struct mw_error *report_all(struct replay *replay)
 	MW_TRY(mw_outputs_check(outputs));
 	MW_TRY(mw_outputs_open(&replay->outputs, outputs));
 	MW_TRY(mw_replay_open(options->recording, mw_progress_share, &replay->progress, &replay->replay));
+	if (mw_replay_heap(replay->replay))
+		return report_heap(replay, mw_replay_heap(replay->replay));
 	mw_replay_symbols(replay->replay, options->symbols, options->symbols_count);
 	MW_TRY(check_interval(replay));
 	if (outputs->leaks)

@@ -2,6 +2,7 @@
 /* look.c: from a process to a report of its heap (look.h). */
 #include "heap/look.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
 #include "heap/advice.h"
@@ -15,6 +16,7 @@
 #include "proc/status.h"
 #include "tracee/preflight.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,6 +183,42 @@ static uint64_t page_tables_of(pid_t pid)
 	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : MW_SIZE_UNKNOWN;
 }
 
+/* Of the file of that path, in hexadecimal digits; NULL: not known. */
+static char *build_id_of(const struct mw_modules *modules, const char *path)
+{
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(modules, &i));) {
+		size_t size = module->elf->build_id_size;
+		char *text = strcmp(module->path, path) == 0 && size ? malloc(2 * size + 1) : NULL;
+
+		for (size_t j = 0; text && j < size; j++)
+			snprintf(text + 2 * j, 3, "%02x", module->elf->build_id[j]);
+		if (text)
+			return text;
+	}
+	return NULL;
+}
+
+/* What tells the program, and the process, from others. */
+static void identify(struct mw_look *look, struct mw_heap_report *report)
+{
+	struct mw_program program;
+
+	mw_program_read(look->pid, &program);
+	report->start_ticks = program.known ? program.started : 0;
+	if (mw_error_none(mw_proc_file_read_small(report->boot_id, sizeof(report->boot_id), NULL,
+						  "/proc/sys/kernel/random/boot_id")))
+		report->boot_id[strcspn(report->boot_id, "\n")] = '\0';
+	else
+		report->boot_id[0] = '\0';
+	if (!look->exe)
+		return;
+	report->build_id = build_id_of(look->modules, look->exe);
+	report->exe = look->exe;
+	look->exe = NULL;
+}
+
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -213,8 +251,8 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
 	report->pid = look->pid;
 	mw_comm_read(look->pid, look->pid, report->comm);
-	report->exe = look->exe;
-	look->exe = NULL;
+	identify(look, report);
+	report->by = input.by;
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;

@@ -12,13 +12,6 @@
 
 #include <memwatch/heap.h>
 
-/* By what blocks are grouped, beside their verdict. */
-enum mw_heap_by {
-	MW_HEAP_BY_CLASS = 1u << 0,
-	MW_HEAP_BY_SIZE = 1u << 1,
-	MW_HEAP_BY_ARENA = 1u << 2, /* and allocator */
-};
-
 struct mw_survey_input {
 	const struct mw_image *image;
 	const struct mw_blocks *blocks;

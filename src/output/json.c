@@ -260,6 +260,15 @@ static json_t *growth_value(const struct mw_report_growth *growth)
 			 MW_OF(growth, settled));
 }
 
+json_t *mw_json_change(uint64_t from, uint64_t to)
+{
+	uint64_t by = to < from ? from - to : to - from;
+
+	if (by > INT64_MAX)
+		return json_null();
+	return json_integer(to < from ? -(json_int_t)by : (json_int_t)by);
+}
+
 json_t *mw_json_leaks(const struct mw_amount amounts[MW_REACH_COUNT])
 {
 	return MW_OBJECT(MW_KEY("definite", amounts[MW_REACH_DEFINITE]), MW_KEY("indirect", amounts[MW_REACH_INDIRECT]),
@@ -776,4 +785,5 @@ const struct mw_output mw_output_json = {
 		     "Write the whole look as JSON; '-' is standard output."},
 	.write_diffs = mw_json_diff_write,
 	.write_heap = mw_json_heap_write,
+	.write_heap_diff = mw_json_heap_diff_write,
 };

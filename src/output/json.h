@@ -19,6 +19,8 @@ json_t *mw_json_error(struct mw_spread spread);
 json_t *mw_json_date(int64_t realtime_ns);
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count);
 json_t *mw_json_texts(const char *const *texts, size_t count);
+/* What became of a number, with its sign; null where that is no number of 64 bits. */
+json_t *mw_json_change(uint64_t from, uint64_t to);
 /* {definite, indirect, possible, reachable} */
 json_t *mw_json_leaks(const struct mw_amount amounts[MW_REACH_COUNT]);
 json_t *mw_json_space(const struct mw_report_space *space);
@@ -94,9 +96,18 @@ struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, si
 struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
 				    const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
 
+/* What a look at a heap is of, and by what (enum mw_heap_by) its blocks are grouped. */
+json_t *mw_json_heap_target(const struct mw_heap_report *heap);
+json_t *mw_json_heap_by(unsigned by);
+/* "same", "moved", "rebuilt" or "other": of two sides' executables. */
+json_t *mw_json_programs(enum mw_diff_program program);
 /* Schema "memwatch.heap/1". */
 struct mw_error *mw_json_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
 				    FILE *stream) MW_MUST_CHECK;
+
+/* Schema "memwatch.heap-diff/1". */
+struct mw_error *mw_json_heap_diff_write(const struct mw_heap_diff *diff, const struct mw_output_options *options,
+					 FILE *stream) MW_MUST_CHECK;
 
 /* Write what there is of the views, each as ,\n"KEY":VALUE. False without memory; write errors stay in the stream. */
 bool mw_json_views(FILE *stream, const struct mw_views *views);

@@ -61,20 +61,10 @@ static json_t *snapshot_value(const struct mw_diff_snapshot *snapshot)
 		MW_KEY("sampling", snapshot->sampled ? MW_OBJECT(MW_KEY("interval", snapshot->sampled)) : json_null()));
 }
 
-/* null where the difference is no number of 64 bits with a sign. */
-static json_t *change_value(uint64_t from, uint64_t to)
-{
-	uint64_t by = to < from ? from - to : to - from;
-
-	if (by > INT64_MAX)
-		return json_null();
-	return json_integer(to < from ? -(json_int_t)by : (json_int_t)by);
-}
-
 static json_t *delta_value(const struct mw_amount held[MW_DIFF_SIDES], const struct mw_diff_spread *spread)
 {
-	json_t *value = MW_OBJECT(MW_KEY("count", change_value(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count)),
-				  MW_KEY("bytes", change_value(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes)));
+	json_t *value = MW_OBJECT(MW_KEY("count", mw_json_change(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count)),
+				  MW_KEY("bytes", mw_json_change(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes)));
 
 	if (spread)
 		mw_json_set(&value, "error", mw_json_error(spread->change));
@@ -144,12 +134,18 @@ static json_t *totals_value(const struct mw_diff *diff)
 }
 
 static const char *const changes[] = {[MW_DIFF_SAME] = "same", [MW_DIFF_MORE] = "more", [MW_DIFF_LESS] = "less"};
-static const char *const programs[] = {
-	[MW_DIFF_PROGRAM_ONE] = "same",
-	[MW_DIFF_PROGRAM_MOVED] = "moved",
-	[MW_DIFF_PROGRAM_REBUILT] = "rebuilt",
-	[MW_DIFF_PROGRAM_OTHER] = "other",
-};
+
+json_t *mw_json_programs(enum mw_diff_program program)
+{
+	static const char *const programs[] = {
+		[MW_DIFF_PROGRAM_ONE] = "same",
+		[MW_DIFF_PROGRAM_MOVED] = "moved",
+		[MW_DIFF_PROGRAM_REBUILT] = "rebuilt",
+		[MW_DIFF_PROGRAM_OTHER] = "other",
+	};
+
+	return json_string(programs[program]);
+}
 
 static json_t *stack_value(const struct mw_diff *diff, const struct mw_diff_stack *stack)
 {
@@ -170,7 +166,7 @@ static void put_diff(struct writer *writer, const struct mw_diff *diff)
 {
 	fprintf(writer->stream, "{\n\"schema\":\"%s\"", SCHEMA);
 	put_member(writer, "basis", json_string(diff->basis == MW_DIFF_RATES ? "rates" : "outstanding"));
-	put_member(writer, "executables", json_string(programs[diff->program]));
+	put_member(writer, "executables", mw_json_programs(diff->program));
 	put_member(writer, "change", json_string(changes[diff->change]));
 	put_member(writer, "old", snapshot_value(&diff->snapshots[MW_DIFF_OLD]));
 	put_member(writer, "new", snapshot_value(&diff->snapshots[MW_DIFF_NEW]));

@@ -3,8 +3,10 @@
  * json_heap.c: a look at a heap as JSON, schema "memwatch.heap/1".
  *
  *   schema     "memwatch.heap/1"
- *   target     {pid, comm, exe}
+ *   target     {pid, comm, exe, build_id|null, boot_id|null, start_ticks|null}: the last two and the pid tell a process from
+ *              any other: the run of the system, and clock ticks from its boot to the process's start
  *   started    when the look began
+ *   by         [texts]: what blocks are grouped by, of "class", "size", "arena"
  *   method     "fork": a copy was read; "live": the process as it ran, and `why` (null: it was asked for)
  *   pause_ns, seconds, scanned   all its pauses together, the whole look, bytes looked through for pointers
  *   unread     bytes that may hold pointers and could not be read: if any, lost blocks are called possibly lost
@@ -105,13 +107,30 @@ static json_t *holders_value(const struct mw_heap_report *heap)
 	return lists[0];
 }
 
+json_t *mw_json_heap_target(const struct mw_heap_report *heap)
+{
+	return MW_OBJECT(MW_KEY("pid", (int)heap->pid), MW_KEY("comm", (const char *)heap->comm), MW_OF(heap, exe),
+			 MW_OF(heap, build_id), MW_KEY("boot_id", *heap->boot_id ? (const char *)heap->boot_id : NULL),
+			 MW_KEY("start_ticks", heap->start_ticks ? heap->start_ticks : MW_SIZE_UNKNOWN));
+}
+
+json_t *mw_json_heap_by(unsigned by)
+{
+	static const char *const names[] = {"class", "size", "arena"};
+	const char *texts[3];
+	size_t count = 0;
+
+	for (unsigned i = 0; i < 3; i++)
+		if (by >> i & 1)
+			texts[count++] = names[i];
+	return mw_json_texts(texts, count);
+}
+
 static json_t *head_value(const struct mw_heap_report *heap)
 {
 	return MW_OBJECT(
-		MW_KEY("schema", "memwatch.heap/1"),
-		MW_KEY("target", MW_OBJECT(MW_KEY("pid", (int)heap->pid), MW_KEY("comm", (const char *)heap->comm),
-					   MW_OF(heap, exe))),
-		MW_KEY("started", mw_json_date(heap->started_realtime_ns)),
+		MW_KEY("schema", "memwatch.heap/1"), MW_KEY("target", mw_json_heap_target(heap)),
+		MW_KEY("started", mw_json_date(heap->started_realtime_ns)), MW_KEY("by", mw_json_heap_by(heap->by)),
 		MW_KEY("method", heap->forked ? "fork" : "live"), MW_OF(heap, why), MW_OF(heap, pause_ns),
 		MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, unread), MW_OF(heap, rss), MW_OF(heap, swapped),
 		MW_OF(heap, page_tables), MW_KEY("leaks", mw_json_leaks(heap->leaks)),

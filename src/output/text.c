@@ -695,4 +695,5 @@ const struct mw_output mw_output_text = {
 	.write = write_report,
 	.write_diffs = mw_text_diff_write,
 	.write_heap = mw_text_heap_write,
+	.write_heap_diff = mw_text_heap_diff_write,
 };

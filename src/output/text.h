@@ -13,6 +13,8 @@
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,
 				    const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
 
+struct mw_error *mw_text_heap_diff_write(const struct mw_heap_diff *diff, const struct mw_output_options *options,
+					 FILE *stream) MW_MUST_CHECK;
 struct mw_error *mw_text_heap_write(const struct mw_heap_report *heap, const struct mw_output_options *options,
 				    FILE *stream) MW_MUST_CHECK;
 

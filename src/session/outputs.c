@@ -231,6 +231,7 @@ struct content {
 	const struct mw_diff *const *diffs;
 	size_t count;
 	const struct mw_heap_report *heap;
+	const struct mw_heap_diff *heap_diff;
 };
 
 bool mw_outputs_want_timelines(const struct mw_session_options *options)
@@ -336,7 +337,8 @@ static void show_writing(const struct mw_outputs *outputs, const struct mw_outfi
 	if (isatty(file->fd))
 		mw_progress_clear(outputs->progress);
 	else
-		mw_progress_phase(outputs->progress, content->diffs ? "writing the comparison" : "writing the report");
+		mw_progress_phase(outputs->progress, content->diffs || content->heap_diff ? "writing the comparison"
+											  : "writing the report");
 }
 
 /* Are colours wanted there: a terminal, not TERM=dumb, no NO_COLOR? */
@@ -361,6 +363,8 @@ static struct mw_error *render(const struct mw_outputs *outputs, const struct mw
 		options.width = mw_terminal_width(STDOUT_FILENO);
 		options.color = wants_color(STDOUT_FILENO);
 	}
+	if (content->heap_diff)
+		return output->write_heap_diff(content->heap_diff, &options, stream);
 	if (content->heap)
 		return output->write_heap(content->heap, &options, stream);
 	/* Without its timelines it would be a page with nothing in it. */
@@ -410,6 +414,18 @@ struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct
 struct mw_error *mw_outputs_write_heap(struct mw_outputs *outputs, const struct mw_heap_report *heap)
 {
 	const struct content content = {.heap = heap};
+
+	for (size_t i = 0; mw_output_get(i); i++)
+		if (outputs->files[i] && !mw_output_get(i)->write_heap)
+			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "a look at a heap has no form for --%s",
+							     mw_output_get(i)->name),
+					     "Leave it out: memwatch heap --help lists the forms that it has");
+	return write_all_files(outputs, &content);
+}
+
+struct mw_error *mw_outputs_write_heap_diff(struct mw_outputs *outputs, const struct mw_heap_diff *diff)
+{
+	const struct content content = {.heap_diff = diff};
 
 	return write_all_files(outputs, &content);
 }

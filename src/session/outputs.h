@@ -65,6 +65,8 @@ struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct
 					size_t count) MW_MUST_CHECK;
 /* Write a look at a heap and close. Each output is tried; the first error is returned. */
 struct mw_error *mw_outputs_write_heap(struct mw_outputs *outputs, const struct mw_heap_report *heap) MW_MUST_CHECK;
+/* Likewise a comparison of two. */
+struct mw_error *mw_outputs_write_heap_diff(struct mw_outputs *outputs, const struct mw_heap_diff *diff) MW_MUST_CHECK;
 /* The files to be unlinked should memwatch end now. */
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs);
 /* Leave nothing of what was not written; fine after mw_outputs_write. */

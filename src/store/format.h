@@ -42,6 +42,7 @@ enum mw_store_chunk_type {
 	MW_STORE_SETTLED, /* events, as in MW_STORE_EVENTS */
 	MW_STORE_INTERVALS,
 	MW_STORE_LEAKS,
+	MW_STORE_HEAP,
 	MW_STORE_TYPE_COUNT
 };
 
@@ -138,6 +139,7 @@ union mw_store_fact {
 	struct mw_stored_symbol symbol;
 	struct mw_stored_end end;
 	struct mw_stored_leaks leaks;
+	struct mw_stored_heap heap;
 	uint64_t chunks; /* CLOSE: before this one */
 };
 

@@ -507,6 +507,8 @@ static struct mw_error *emit_record(const struct reading *reading, struct proces
 		return visitor->end(context, number, &fact->end);
 	case MW_STORE_LEAKS:
 		return visitor->leaks(context, number, &fact->leaks);
+	case MW_STORE_HEAP:
+		return visitor->heap(context, number, &fact->heap);
 	default:
 		return NULL;
 	}
@@ -636,6 +638,7 @@ static void set_wanted(struct reading *reading)
 	wanted[MW_STORE_SYMBOLS] = visitor->symbol;
 	wanted[MW_STORE_ENDS] = visitor->end;
 	wanted[MW_STORE_LEAKS] = visitor->leaks;
+	wanted[MW_STORE_HEAP] = visitor->heap;
 	wanted[MW_STORE_CLOSE] = true;
 }
 

@@ -408,19 +408,191 @@ static void end(struct codec *codec, union mw_store_fact *fact)
 	}
 }
 
+static void amount(struct codec *codec, struct mw_amount *value)
+{
+	number(codec, &value->count);
+	number(codec, &value->bytes);
+}
+
 static void leaks(struct codec *codec, union mw_store_fact *fact)
 {
 	struct mw_stored_leaks *it = &fact->leaks;
 	const char **holder;
 
 	number(codec, &it->stack);
-	for (unsigned i = 0; i < MW_REACH_COUNT; i++) {
-		number(codec, &it->amounts[i].count);
-		number(codec, &it->amounts[i].bytes);
-	}
+	for (unsigned i = 0; i < MW_REACH_COUNT; i++)
+		amount(codec, &it->amounts[i]);
 	it->holder = holder = list(codec, it->holder, &it->holder_count, MW_STORED_HOLDERS_MAX, sizeof(*it->holder));
 	for (size_t i = 0; i < it->holder_count; i++)
 		text(codec, &holder[i]);
+}
+
+/* --- looks at heaps: structs of memwatch/heap.h, whose strings are not const ------------------------------- */
+
+static void own_string(struct codec *codec, char **value)
+{
+	const char *it = *value;
+
+	string(codec, &it);
+	*value = (char *)(uintptr_t)it;
+}
+
+static void own_text(struct codec *codec, char **value)
+{
+	const char *it = *value;
+
+	text(codec, &it);
+	*value = (char *)(uintptr_t)it;
+}
+
+/* One that is an array. */
+static void name(struct codec *codec, char *value, size_t size)
+{
+	const char *it = value;
+
+	text(codec, &it);
+	codec->bad |= !codec->writing && it && strlen(it) >= size;
+	if (!codec->writing && !codec->bad)
+		strcpy(value, it);
+}
+
+static void counter(struct codec *codec, size_t *value)
+{
+	uint64_t wide = *value;
+
+	number(codec, &wide);
+	*value = (size_t)wide;
+}
+
+static void heap_head(struct codec *codec, struct mw_heap_report *it)
+{
+	uint64_t ns = codec->writing ? (uint64_t)(it->seconds * 1e9 + 0.5) : 0;
+
+	integer(codec, &it->pid);
+	name(codec, it->comm, sizeof(it->comm));
+	own_string(codec, &it->exe);
+	own_string(codec, &it->build_id);
+	name(codec, it->boot_id, sizeof(it->boot_id));
+	number(codec, &it->start_ticks);
+	signed64(codec, &it->started_realtime_ns);
+	number32(codec, &it->by);
+	FLAGS(codec, &it->forked);
+	own_string(codec, &it->why);
+	number(codec, &it->pause_ns);
+	number(codec, &ns);
+	it->seconds = (double)ns / 1e9;
+	number(codec, &it->scanned);
+	number(codec, &it->unread);
+	number(codec, &it->rss);
+	number(codec, &it->swapped);
+	known(codec, &it->page_tables);
+	for (unsigned i = 0; i < MW_REACH_COUNT; i++)
+		amount(codec, &it->leaks[i]);
+	counter(codec, &it->line_count);
+	counter(codec, &it->allocator_count);
+	counter(codec, &it->group_count);
+	counter(codec, &it->gap_count);
+	counter(codec, &it->holder_count);
+	counter(codec, &it->advice_count);
+}
+
+static void heap_line(struct codec *codec, struct mw_heap_line *it)
+{
+	text(codec, &it->name);
+	own_text(codec, &it->detail);
+	number(codec, &it->bytes);
+	number(codec, &it->swapped);
+}
+
+static void heap_allocator(struct codec *codec, struct mw_heap_figures *it)
+{
+	text(codec, &it->name);
+	own_text(codec, &it->version);
+	own_string(codec, &it->module);
+	FLAGS(codec, &it->walked);
+	own_string(codec, &it->why);
+	amount(codec, &it->live);
+	amount(codec, &it->free);
+	number(codec, &it->retained);
+	known(codec, &it->trimmable);
+	number(codec, &it->cached);
+	number(codec, &it->skipped);
+	number(codec, &it->pinned_pages);
+	number(codec, &it->pinned);
+	counter(codec, &it->arenas);
+}
+
+static void heap_group(struct codec *codec, struct mw_heap_group *it)
+{
+	own_string(codec, &it->class_name);
+	known(codec, &it->size);
+	string(codec, &it->allocator);
+	own_string(codec, &it->arena);
+	below(codec, (uint32_t *)&it->verdict, MW_REACH_COUNT + 1);
+	amount(codec, &it->blocks);
+	it->holder = list(codec, it->holder, &it->holder_count, MW_STORE_LIST_MAX, sizeof(*it->holder));
+	for (size_t i = 0; i < it->holder_count; i++)
+		own_text(codec, &it->holder[i]);
+	counter(codec, &it->sample_count);
+	codec->bad |= it->sample_count > MW_HEAP_SAMPLES;
+	for (size_t i = 0; i < it->sample_count && !codec->bad; i++)
+		number(codec, &it->samples[i]);
+	counter(codec, &it->content_count);
+}
+
+static void heap_content(struct codec *codec, struct mw_heap_content *it)
+{
+	const uint8_t *bytes = it->bytes;
+
+	number(codec, &it->at);
+	number(codec, &it->size);
+	blob(codec, &bytes, &it->byte_count);
+	it->bytes = (unsigned char *)(uintptr_t)bytes;
+	it->notes = list(codec, it->notes, &it->note_count, MW_STORE_LIST_MAX, sizeof(*it->notes));
+	for (size_t i = 0; i < it->note_count; i++) {
+		number(codec, &it->notes[i].offset);
+		own_text(codec, &it->notes[i].text);
+	}
+}
+
+static void heap(struct codec *codec, union mw_store_fact *fact)
+{
+	struct mw_stored_heap *it = &fact->heap;
+
+	number32(codec, &it->part);
+	switch (it->part) {
+	case MW_STORED_HEAP_HEAD:
+		heap_head(codec, &it->head);
+		break;
+	case MW_STORED_HEAP_LINE:
+		heap_line(codec, &it->line);
+		break;
+	case MW_STORED_HEAP_ALLOCATOR:
+		heap_allocator(codec, &it->allocator);
+		break;
+	case MW_STORED_HEAP_GROUP:
+		heap_group(codec, &it->group);
+		break;
+	case MW_STORED_HEAP_CONTENT:
+		heap_content(codec, &it->content);
+		break;
+	case MW_STORED_HEAP_GAP:
+		number(codec, &it->gap.start);
+		number(codec, &it->gap.bytes);
+		text(codec, &it->gap.why);
+		break;
+	case MW_STORED_HEAP_HOLDER:
+		own_text(codec, &it->holder.name);
+		number32(codec, &it->holder.depth);
+		amount(codec, &it->holder.retained);
+		amount(codec, &it->holder.own);
+		break;
+	case MW_STORED_HEAP_ADVICE:
+		text(codec, &it->advice);
+		break;
+	default:
+		break;
+	}
 }
 
 static void last(struct codec *codec, union mw_store_fact *fact)
@@ -433,7 +605,7 @@ static void (*const records[MW_STORE_TYPE_COUNT])(struct codec *codec, union mw_
 	[MW_STORE_BEFORE] = before,      [MW_STORE_THREADS] = thread, [MW_STORE_STACKS] = stack,
 	[MW_STORE_SAMPLES] = sample,     [MW_STORE_MARKS] = mark,     [MW_STORE_MAPPINGS] = mapping,
 	[MW_STORE_SYMBOLS] = symbol,     [MW_STORE_ENDS] = end,       [MW_STORE_CLOSE] = last,
-	[MW_STORE_INTERVALS] = interval, [MW_STORE_LEAKS] = leaks,
+	[MW_STORE_INTERVALS] = interval, [MW_STORE_LEAKS] = leaks,    [MW_STORE_HEAP] = heap,
 };
 
 size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX])

@@ -140,6 +140,33 @@ struct mw_stored_leaks {
 
 #define MW_STORED_HOLDERS_MAX 64
 
+/* What of a look at a heap (memwatch/heap.h) is emitted: first all but its lists, then each item of these. */
+enum mw_stored_heap_part {
+	MW_STORED_HEAP_HEAD, /* with the lengths of its lists */
+	MW_STORED_HEAP_LINE,
+	MW_STORED_HEAP_ALLOCATOR,
+	MW_STORED_HEAP_GROUP,   /* with how many contents it has, … */
+	MW_STORED_HEAP_CONTENT, /* … which follow */
+	MW_STORED_HEAP_GAP,
+	MW_STORED_HEAP_HOLDER,
+	MW_STORED_HEAP_ADVICE,
+	MW_STORED_HEAP_PARTS /* or more: of a newer writer, nothing is known of it */
+};
+
+struct mw_stored_heap {
+	uint32_t part; /* enum mw_stored_heap_part */
+	union {
+		struct mw_heap_report head;
+		struct mw_heap_line line;
+		struct mw_heap_figures allocator;
+		struct mw_heap_group group;
+		struct mw_heap_content content;
+		struct mw_heap_gap gap;
+		struct mw_heap_holder holder;
+		const char *advice;
+	};
+};
+
 /*
  * Who receives all of that: from a reader, in the order of the file, or from a window while it goes. Any may be NULL: it is
  * skipped. An error ends the reading.
@@ -166,13 +193,15 @@ struct mw_store_visitor {
 	struct mw_error *(*symbol)(void *context, uint32_t process, const struct mw_stored_symbol *symbol);
 	struct mw_error *(*end)(void *context, uint32_t process, const struct mw_stored_end *end);
 	struct mw_error *(*leaks)(void *context, uint32_t process, const struct mw_stored_leaks *leaks);
+	struct mw_error *(*heap)(void *context, uint32_t process, const struct mw_stored_heap *heap);
 	/* After each chunk, once all that it holds has been emitted: bytes read of all there are. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 };
 
 /* What is received as one struct mw_stored_X, each by a function on_X(). */
 #define MW_STORE_EACH(DEFINE)                                                                                          \
-	DEFINE(target) DEFINE(hook) DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks)
+	DEFINE(target)                                                                                                 \
+	DEFINE(hook) DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap)
 
 /* A receiver of all but events, and stacks and threads that these name: its functions are on_target() and so on. */
 #define MW_STORE_VISITOR(receiver)                                                                                     \
@@ -180,7 +209,7 @@ struct mw_store_visitor {
 	{                                                                                                              \
 		.context = (receiver), .target = on_target, .hook = on_hook, .module = on_module, .before = on_before, \
 		.settle = on_settle, .sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, \
-		.end = on_end, .leaks = on_leaks,                                                                      \
+		.end = on_end, .leaks = on_leaks, .heap = on_heap,                                                     \
 	}
 
 #endif

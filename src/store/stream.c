@@ -123,6 +123,7 @@ void mw_store_flush(struct mw_store_writer *writer)
 		for (enum mw_store_chunk_type type = MW_STORE_EVENTS + 1; type < MW_STORE_CLOSE; type++)
 			close_records(stream, type);
 		close_records(stream, MW_STORE_LEAKS);
+		close_records(stream, MW_STORE_HEAP);
 	}
 }
 
@@ -153,6 +154,7 @@ PUT_FACT(mark, MW_STORE_MARKS)
 PUT_FACT(symbol, MW_STORE_SYMBOLS)
 PUT_FACT(end, MW_STORE_ENDS)
 PUT_FACT(leaks, MW_STORE_LEAKS)
+PUT_FACT(heap, MW_STORE_HEAP)
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {

@@ -114,16 +114,23 @@ static const char *find_build(const struct mw_diff_input *input, struct mw_arena
 	return *digits ? mw_arena_string(arena, digits) : NULL;
 }
 
-static enum mw_diff_program compare_programs(const struct mw_diff_snapshot snapshots[MW_DIFF_SIDES])
+enum mw_diff_program mw_diff_programs(const char *old_exe, const char *old_build, const char *new_exe,
+				      const char *new_build)
 {
-	const struct mw_diff_snapshot *old = &snapshots[MW_DIFF_OLD], *new = &snapshots[MW_DIFF_NEW];
-	bool moved = old->exe && new->exe &&strcmp(old->exe, new->exe) != 0;
+	bool moved = old_exe && new_exe && strcmp(old_exe, new_exe) != 0;
 
-	if (old->build_id && new->build_id && strcmp(old->build_id, new->build_id) != 0)
+	if (old_build && new_build && strcmp(old_build, new_build) != 0)
 		return MW_DIFF_PROGRAM_REBUILT;
 	if (!moved)
 		return MW_DIFF_PROGRAM_ONE;
-	return old->build_id && new->build_id ? MW_DIFF_PROGRAM_MOVED : MW_DIFF_PROGRAM_OTHER;
+	return old_build && new_build ? MW_DIFF_PROGRAM_MOVED : MW_DIFF_PROGRAM_OTHER;
+}
+
+static enum mw_diff_program compare_programs(const struct mw_diff_snapshot snapshots[MW_DIFF_SIDES])
+{
+	const struct mw_diff_snapshot *old = &snapshots[MW_DIFF_OLD], *new = &snapshots[MW_DIFF_NEW];
+
+	return mw_diff_programs(old->exe, old->build_id, new->exe, new->build_id);
 }
 
 /* --- how much is more ------------------------------------------------------------------------------------ */

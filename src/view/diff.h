@@ -27,4 +27,8 @@ struct mw_diff_input {
 struct mw_error *mw_diff_create(const struct mw_diff_input inputs[MW_DIFF_SIDES], const bool kinds[MW_KIND_COUNT],
 				struct mw_diff **out) MW_MUST_CHECK;
 
+/* Of programs' paths and build-ids, which may be NULL. */
+enum mw_diff_program mw_diff_programs(const char *old_exe, const char *old_build, const char *new_exe,
+				      const char *new_build);
+
 #endif

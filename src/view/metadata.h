@@ -10,6 +10,7 @@
 #include "store/reader.h"
 #include "view/arena.h"
 #include "view/frames.h"
+#include "view/kept_heap.h"
 #include "view/space.h"
 
 #include <memwatch/engine.h>
@@ -38,6 +39,8 @@ struct mw_metadata {
 	size_t mark_count, mark_capacity;
 	struct mw_stored_leaks *leaks;
 	size_t leaks_count, leaks_capacity;
+	struct mw_kept_heap heap; /* a look at a heap, without a window */
+	bool has_target;
 	struct mw_metadata_mapping_list mappings[2]; /* by enum mw_stored_moment */
 	struct mw_space_ranges before;               /* what was mapped when the window began */
 	struct mw_map symbols;                       /* by address: lists of frames */

@@ -201,6 +201,24 @@ static struct mw_error *read_metadata(struct mw_replay *replay)
 	return NULL;
 }
 
+const struct mw_heap_report *mw_replay_heap(const struct mw_replay *replay)
+{
+	const struct mw_metadata *metadata = replay->set.count ? &replay->set.items[0]->metadata : NULL;
+
+	return metadata && !metadata->has_target ? metadata->heap.report : NULL;
+}
+
+/* Half of a look would be sums that do not add up. */
+static struct mw_error *check_heap(const struct mw_replay *replay, const char *path)
+{
+	if (!mw_replay_heap(replay) ||
+	    (!replay->state.cut && mw_kept_heap_is_whole(&replay->set.items[0]->metadata.heap)))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the look at a heap in '%.200s' is not complete: %s",
+					     path, replay->state.why ? replay->state.why : "parts of it are missing"),
+			     "It is damaged, or was cut off: look again, by memwatch heap -p PID -o FILE");
+}
+
 struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, void *context, struct mw_replay **out)
 {
 	struct mw_replay *replay = calloc(1, sizeof(*replay));
@@ -219,6 +237,8 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 			err, "The recording ends before its window began: record it again, or wait where it is still "
 			     "being written");
 	}
+	if (!err)
+		err = check_heap(replay, path);
 	if (err) {
 		mw_replay_close(replay);
 		return err;

@@ -16,10 +16,13 @@ struct mw_replay;
 typedef void mw_replay_progress(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* Open a recording and read all but its events. `progress` may be NULL. Errors: those of mw_store_open(), DATA where it
- * holds nothing. */
+ * holds nothing, or a look at a heap that is not whole. */
 struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, void *context,
 				struct mw_replay **out) MW_MUST_CHECK;
 void mw_replay_close(struct mw_replay *replay);
+
+/* The look at a heap that it holds in place of windows; NULL: it has windows. Good until close. */
+const struct mw_heap_report *mw_replay_heap(const struct mw_replay *replay);
 
 /* Where else to look for files with symbols than where the recording says they were; borrowed. To be called before
  * any report is made. */

@@ -78,6 +78,7 @@ static void metadata_deinit(struct mw_metadata *metadata)
 	free(metadata->samples);
 	free(metadata->marks);
 	free(metadata->leaks);
+	mw_kept_heap_deinit(&metadata->heap);
 	mw_arena_destroy(metadata->arena);
 	*metadata = (struct mw_metadata){.arena = NULL};
 }
@@ -102,6 +103,7 @@ static struct mw_error *take_target(struct mw_metadata *metadata, const struct m
 		return mw_error_nomem();
 	for (size_t i = 0; i < target->command_count; i++)
 		command[i] = mw_arena_string(metadata->arena, target->command[i]);
+	metadata->has_target = true;
 	metadata->target = *target;
 	metadata->target.comm = mw_arena_string(metadata->arena, target->comm);
 	metadata->target.exe = mw_arena_string(metadata->arena, target->exe);
@@ -215,6 +217,11 @@ static struct mw_error *take_leaks(struct mw_metadata *metadata, const struct mw
 	metadata->leaks[metadata->leaks_count] = *leaks;
 	metadata->leaks[metadata->leaks_count++].holder = holder;
 	return check(metadata);
+}
+
+static struct mw_error *take_heap(struct mw_metadata *metadata, const struct mw_stored_heap *heap)
+{
+	return mw_kept_heap_take(&metadata->heap, heap);
 }
 
 static struct mw_error *take_mapping(struct mw_metadata *metadata, enum mw_stored_moment moment,

@@ -5,6 +5,7 @@
  */
 #include "store/format.h"
 #include "store/reader.h"
+#include "view/kept_heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct seen {
 	uint8_t stacks[STACKS_SEEN], threads[STACKS_SEEN]; /* of process 0 */
 	uint32_t intervals;
 	volatile size_t sum;
+	struct mw_kept_heap heap;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -166,6 +168,58 @@ static struct mw_error *take_end(void *context, uint32_t process, const struct m
 	return NULL;
 }
 
+static struct mw_error *take_leaks(void *context, uint32_t process, const struct mw_stored_leaks *leaks)
+{
+	(void)process;
+	for (size_t i = 0; i < leaks->holder_count; i++)
+		look(context, leaks->holder[i]);
+	return NULL;
+}
+
+/* Parts of a look become a look, or an error. */
+static struct mw_error *take_heap(void *context, uint32_t process, const struct mw_stored_heap *heap)
+{
+	struct seen *seen = context;
+
+	(void)process;
+	return mw_kept_heap_take(&seen->heap, heap);
+}
+
+static void look_at_heap(struct seen *seen)
+{
+	const struct mw_heap_report *heap = seen->heap.report;
+
+	if (!heap)
+		return;
+	look(seen, heap->exe);
+	look(seen, heap->build_id);
+	look(seen, heap->why);
+	insist(strlen(heap->comm) < sizeof(heap->comm) && strlen(heap->boot_id) < sizeof(heap->boot_id));
+	for (size_t i = 0; i < heap->line_count; i++)
+		seen->sum += strlen(heap->lines[i].name) + strlen(heap->lines[i].detail);
+	for (size_t i = 0; i < heap->allocator_count; i++) {
+		seen->sum += strlen(heap->allocators[i].name) + strlen(heap->allocators[i].version);
+		insist(heap->allocators[i].walked || heap->allocators[i].why);
+	}
+	for (size_t i = 0; i < heap->group_count; i++) {
+		const struct mw_heap_group *group = &heap->groups[i];
+
+		insist(group->verdict <= MW_REACH_COUNT && group->sample_count &&
+		       group->sample_count <= MW_HEAP_SAMPLES);
+		for (size_t j = 0; j < group->holder_count; j++)
+			seen->sum += strlen(group->holder[j]);
+		for (size_t j = 0; j < group->content_count; j++)
+			for (size_t k = 0; k < group->contents[j].note_count; k++)
+				seen->sum += strlen(group->contents[j].notes[k].text);
+	}
+	for (size_t i = 0; i < heap->gap_count; i++)
+		seen->sum += strlen(heap->gaps[i].why);
+	for (size_t i = 0; i < heap->holder_count; i++)
+		seen->sum += strlen(heap->holders[i].name);
+	for (size_t i = 0; i < heap->advice_count; i++)
+		seen->sum += strlen(heap->advice[i]);
+}
+
 static struct mw_error *take_settle(void *context, uint32_t process)
 {
 	(void)context;
@@ -190,7 +244,9 @@ static void read_file(int fd)
 						 .mark = take_mark,
 						 .mapping = take_mapping,
 						 .symbol = take_symbol,
-						 .end = take_end};
+						 .end = take_end,
+						 .leaks = take_leaks,
+						 .heap = take_heap};
 	struct mw_store_reader *reader;
 	struct mw_store_state state;
 	struct mw_error *err;
@@ -207,6 +263,8 @@ static void read_file(int fd)
 	insist(err || (state.good <= state.size && state.cut == (state.why != NULL)));
 	mw_error_destroy(err);
 	mw_store_close(reader);
+	look_at_heap(&seen);
+	mw_kept_heap_deinit(&seen.heap);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

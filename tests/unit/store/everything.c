@@ -105,6 +105,90 @@ static void tell_rest(struct mw_store_writer *writer, uint32_t process, const st
 	rig_good(as_read->end(as_read->context, process, &end));
 }
 
+static void tell_part(struct mw_store_writer *writer, uint32_t process, const struct mw_store_visitor *as_read,
+		      const struct mw_stored_heap *part)
+{
+	MW_STORE_TELL(writer, heap, process, part);
+	rig_good(as_read->heap(as_read->context, process, part));
+}
+
+#define PART(number, ...)                                                                                              \
+	tell_part(writer, process, as_read, &(const struct mw_stored_heap){.part = (number), __VA_ARGS__})
+
+static void tell_heap(struct mw_store_writer *writer, uint32_t process, const struct mw_store_visitor *as_read)
+{
+	static const char *const holder[] = {"global a::b", ""};
+	static char *path[] = {"stack of thread 1 (a)", "\xff"};
+	static unsigned char bytes[] = {0, 1, 0xff};
+	static struct mw_heap_note notes[] = {{8, "all zero"}, {16, "string \"a\""}};
+	const struct mw_stored_leaks leaks = {
+		UINT64_MAX, {{1, 2}, {0, 0}, {UINT64_MAX, 3}, {4, 5}}, holder, sizeof(holder) / sizeof(holder[0])};
+
+	MW_STORE_TELL(writer, leaks, process, &leaks);
+	rig_good(as_read->leaks(as_read->context, process, &leaks));
+	PART(MW_STORED_HEAP_HEAD, .head = {.pid = 4711,
+					   .comm = "fifteen letters",
+					   .exe = NULL,
+					   .build_id = "00ff",
+					   .boot_id = "01234567-89ab-cdef-0123-456789abcdef",
+					   .start_ticks = UINT64_MAX,
+					   .started_realtime_ns = -1,
+					   .by = 5,
+					   .forked = true,
+					   .why = "",
+					   .pause_ns = 1,
+					   .seconds = 1.234567891,
+					   .scanned = 2,
+					   .unread = 3,
+					   .rss = 4,
+					   .swapped = 5,
+					   .page_tables = MW_SIZE_UNKNOWN,
+					   .leaks = {{1, 2}, {3, 4}, {5, 6}, {7, UINT64_MAX}},
+					   .line_count = 1,
+					   .allocator_count = 2,
+					   .group_count = 3,
+					   .gap_count = 4,
+					   .holder_count = 5,
+					   .advice_count = 6});
+	PART(MW_STORED_HEAP_LINE, .line = {"live blocks", "", UINT64_MAX, 1});
+	PART(MW_STORED_HEAP_ALLOCATOR, .allocator = {"glibc",
+						     "2.36",
+						     "/lib/libc.so.6",
+						     true,
+						     NULL,
+						     {1, 2},
+						     {3, 4},
+						     5,
+						     MW_SIZE_UNKNOWN,
+						     6,
+						     7,
+						     8,
+						     9,
+						     10});
+	PART(MW_STORED_HEAP_ALLOCATOR, .allocator = {.name = "", .version = "", .why = "it is new", .trimmable = 0});
+	PART(MW_STORED_HEAP_GROUP, .group = {.class_name = "a::b<c>",
+					     .size = 24,
+					     .allocator = "glibc",
+					     .arena = "main",
+					     .verdict = MW_REACH_REACHABLE,
+					     .blocks = {1, 24},
+					     .holder = path,
+					     .holder_count = 2,
+					     .samples = {1, 2, 3, 4, 5, 6, 7, UINT64_MAX},
+					     .sample_count = MW_HEAP_SAMPLES,
+					     .content_count = 2});
+	PART(MW_STORED_HEAP_CONTENT,
+	     .content = {.at = 1, .size = 24, .bytes = bytes, .byte_count = 3, .notes = notes, .note_count = 2});
+	PART(MW_STORED_HEAP_CONTENT, .content = {.at = 2});
+	PART(MW_STORED_HEAP_GROUP,
+	     .group = {.size = MW_SIZE_UNKNOWN, .verdict = MW_REACH_COUNT, .samples = {9}, .sample_count = 1});
+	PART(MW_STORED_HEAP_GAP, .gap = {UINT64_MAX, 1, "it is damaged"});
+	PART(MW_STORED_HEAP_HOLDER, .holder = {"global a::b", UINT32_MAX, {1, 2}, {3, 4}});
+	PART(MW_STORED_HEAP_ADVICE, .advice = "do less");
+	/* Of a newer writer. */
+	PART(MW_STORED_HEAP_PARTS + 1, .advice = NULL);
+}
+
 void rig_tell_everything(struct mw_store_writer *writer, uint32_t process, struct rig_told *told)
 {
 	static struct rig_inner inners[4];
@@ -115,6 +199,7 @@ void rig_tell_everything(struct mw_store_writer *writer, uint32_t process, struc
 	tell_target(writer, process, &told->visitor);
 	tell_events(&sink, process, &told->visitor);
 	tell_rest(writer, process, &told->visitor);
+	tell_heap(writer, process, &told->visitor);
 }
 
 void rig_write_small(const char *path)

@@ -266,6 +266,99 @@ static struct mw_error *told_end(void *context, uint32_t process, const struct m
 	return NULL;
 }
 
+static void tell_amounts(FILE *stream, const struct mw_amount *amounts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		fprintf(stream, " %" PRIu64 "/%" PRIu64, amounts[i].count, amounts[i].bytes);
+}
+
+static struct mw_error *told_leaks(void *context, uint32_t process, const struct mw_stored_leaks *leaks)
+{
+	const struct rig_told *told = context;
+
+	fprintf(told->stream, "%u leaks %" PRIx64, process, leaks->stack);
+	tell_amounts(told->stream, leaks->amounts, MW_REACH_COUNT);
+	for (size_t i = 0; i < leaks->holder_count; i++)
+		fprintf(told->stream, " %s", quoted(leaks->holder[i]));
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
+static void tell_head(FILE *stream, const struct mw_heap_report *head)
+{
+	fprintf(stream,
+		"%d %s %s %s %s %" PRIu64 " %" PRId64 " %x %d %s %" PRIu64 " %.9f %" PRIu64 " %" PRIu64 " %" PRIu64
+		" %" PRIu64 " %" PRIu64 " %zu %zu %zu %zu %zu %zu",
+		head->pid, quoted(head->comm), quoted(head->exe), quoted(head->build_id), quoted(head->boot_id),
+		head->start_ticks, head->started_realtime_ns, head->by, head->forked, quoted(head->why), head->pause_ns,
+		head->seconds, head->scanned, head->unread, head->rss, head->swapped, head->page_tables,
+		head->line_count, head->allocator_count, head->group_count, head->gap_count, head->holder_count,
+		head->advice_count);
+	tell_amounts(stream, head->leaks, MW_REACH_COUNT);
+}
+
+static void tell_figures(FILE *stream, const struct mw_heap_figures *figures)
+{
+	fprintf(stream, "%s %s %s %d %s", quoted(figures->name), quoted(figures->version), quoted(figures->module),
+		figures->walked, quoted(figures->why));
+	tell_amounts(stream, &figures->live, 1);
+	tell_amounts(stream, &figures->free, 1);
+	fprintf(stream, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu",
+		figures->retained, figures->trimmable, figures->cached, figures->skipped, figures->pinned_pages,
+		figures->pinned, figures->arenas);
+}
+
+static void tell_group(FILE *stream, const struct mw_heap_group *group)
+{
+	fprintf(stream, "%s %" PRIu64 " %s %s %d", quoted(group->class_name), group->size, quoted(group->allocator),
+		quoted(group->arena), group->verdict);
+	tell_amounts(stream, &group->blocks, 1);
+	for (size_t i = 0; i < group->holder_count; i++)
+		fprintf(stream, " %s", quoted(group->holder[i]));
+	for (size_t i = 0; i < group->sample_count; i++)
+		fprintf(stream, " %" PRIx64, group->samples[i]);
+	fprintf(stream, " %zu", group->content_count);
+}
+
+static void tell_content(FILE *stream, const struct mw_heap_content *content)
+{
+	fprintf(stream, "%" PRIx64 " %" PRIu64 " ", content->at, content->size);
+	for (size_t i = 0; i < content->byte_count; i++)
+		fprintf(stream, "%02x", content->bytes[i]);
+	for (size_t i = 0; i < content->note_count; i++)
+		fprintf(stream, " %" PRIu64 ":%s", content->notes[i].offset, quoted(content->notes[i].text));
+}
+
+static struct mw_error *told_heap(void *context, uint32_t process, const struct mw_stored_heap *heap)
+{
+	const struct rig_told *told = context;
+	FILE *stream = told->stream;
+
+	fprintf(stream, "%u heap %u ", process, heap->part);
+	if (heap->part == MW_STORED_HEAP_HEAD)
+		tell_head(stream, &heap->head);
+	else if (heap->part == MW_STORED_HEAP_LINE)
+		fprintf(stream, "%s %s %" PRIu64 " %" PRIu64, quoted(heap->line.name), quoted(heap->line.detail),
+			heap->line.bytes, heap->line.swapped);
+	else if (heap->part == MW_STORED_HEAP_ALLOCATOR)
+		tell_figures(stream, &heap->allocator);
+	else if (heap->part == MW_STORED_HEAP_GROUP)
+		tell_group(stream, &heap->group);
+	else if (heap->part == MW_STORED_HEAP_CONTENT)
+		tell_content(stream, &heap->content);
+	else if (heap->part == MW_STORED_HEAP_GAP)
+		fprintf(stream, "%" PRIx64 " %" PRIu64 " %s", heap->gap.start, heap->gap.bytes, quoted(heap->gap.why));
+	else if (heap->part == MW_STORED_HEAP_HOLDER) {
+		fprintf(stream, "%s %u", quoted(heap->holder.name), heap->holder.depth);
+		tell_amounts(stream, &heap->holder.retained, 1);
+		tell_amounts(stream, &heap->holder.own, 1);
+	} else if (heap->part == MW_STORED_HEAP_ADVICE) {
+		fprintf(stream, "%s", quoted(heap->advice));
+	}
+	fprintf(stream, "\n");
+	return NULL;
+}
+
 void rig_told_init(struct rig_told *told)
 {
 	told->events = 0;
@@ -286,6 +379,8 @@ void rig_told_init(struct rig_told *told)
 		.mapping = told_mapping,
 		.symbol = told_symbol,
 		.end = told_end,
+		.leaks = told_leaks,
+		.heap = told_heap,
 	};
 }
 
