@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Browser, assertQuiet, contrast, figures, tab, tile } from "./browser.mjs";
-import { HOSTILE, REACHES, amount, group, leaksOf, makeHeapPage, shopHeap } from "./make.mjs";
+import { HOSTILE, REACHES, amount, group, leaksOf, makeHeapPage, makePage, shop, shopHeap } from "./make.mjs";
 
 let browser;
 const made = shopHeap();
@@ -286,4 +286,75 @@ test("a hundred thousand groups open, and the last is in reach", async () => {
 	assert.match((await rows(page, "holders")).at(-1).name, /^node /);
 	await assertQuiet(page);
 	await page.close();
+});
+
+/* --- the heap of a window --------------------------------------------------------------------------------------- */
+
+/** The shop's window with a look at its end: by stack, what each verdict has. */
+function looked() {
+	const shopping = shop();
+	const leaks = [
+		[{ definite: amount(40, 8000), indirect: amount(3, 96) }, null],
+		[{ reachable: amount(270, 34560) }, ["global cache (cache.c:9)", "cache_entry"]],
+		[{ definite: amount(400, 9000) }, null],
+		null,
+		null,
+		[{ possible: amount(5, 60), reachable: amount(6, 90) }, ["global cache (cache.c:9)", HOSTILE.script]],
+		[{ reachable: amount(30, 30000) }, ["stack of thread 4711", HOSTILE.rtl]],
+		[{ reachable: amount(25, 102400) }, [HOSTILE.long, "block of 4096 bytes"]],
+		[{ reachable: amount(1, 7) }, null],
+	];
+	const none = Object.fromEntries(REACHES.map((verdict) => [verdict, amount(0, 0)]));
+	const stacks = shopping.stacks.map((stack, i) => ({ ...stack, leaks: leaks[i] && { ...none, ...leaks[i][0] }, holder: leaks[i]?.[1] ?? null }));
+	const sum = { ...none };
+	for (const { leaks: own } of stacks) for (const verdict of REACHES) if (own) sum[verdict] = amount(sum[verdict].count + own[verdict].count, sum[verdict].bytes + own[verdict].bytes);
+	return { ...shopping, stacks, report: { leaks: sum } };
+}
+
+test("a window with a look at its end: what is lost by stack first, and who holds the rest", async () => {
+	const own = looked();
+	const page = await browser.open(makePage([own]), { hash: "#tab=heap" });
+	assert.equal(await page.getAttribute("#tab-heap", "aria-selected"), "true");
+	assert.match(await page.textContent("#panel-heap .answer"), /^Lost: 16\.6 KiB in 440 blocks of this window: no pointer to them is left; and 96 B in 3 blocks/);
+	for (const verdict of REACHES) assert.deepEqual(await tile(page, verdict), [own.report.leaks[verdict].bytes, own.report.leaks[verdict].count]);
+	const shown = await page.$$eval("#panel-heap .reach .tr", (all) => all.map((row) => [row.querySelector(".id").textContent, ...["definite", "indirect", "possible", "reachable"].map((field) => Number(row.querySelector(`.f-${field} data`)?.value ?? 0))]));
+	const wanted = own.stacks.filter(({ leaks }) => leaks).map(({ id, leaks }) => [id, ...REACHES.map((verdict) => leaks[verdict].bytes)]);
+	assert.deepEqual(shown.map(([id]) => id).sort(), wanted.map(([id]) => id).sort());
+	for (const row of shown) assert.deepEqual(row, wanted.find(([id]) => id === row[0]));
+	assert.deepEqual(shown.slice(0, 2).map(([id]) => id), [own.stacks[2].id, own.stacks[0].id]);
+	const roots = await page.$$eval("#panel-heap .holders .tr[aria-level='1']", (all) => all.map((row) => [row.querySelector(".name").textContent, ...[...row.querySelectorAll(".f-retained data, .f-blocks data")].map((one) => Number(one.value))]));
+	assert.deepEqual(roots.map((row) => row.slice(1)), [[102400, 25], [34650, 276], [30000, 30], [7, 1]]);
+	assert.deepEqual([roots[1][0], roots[3][0]], ["global cache (cache.c:9)", "not looked for, or not known"]);
+	// Down to the frames, and to the stacks that are held.
+	await page.focus("#panel-heap .reach");
+	for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
+	assert.match(await page.textContent("#panel-heap .reach .frame-row"), /^#0/);
+	await page.focus("#panel-heap .holders");
+	for (const key of ["Home", "End", "ArrowUp", "ArrowUp", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+	assert.match(await page.textContent("#panel-heap .holders"), /allocated by fill_cache/);
+	// The filter is of stacks.
+	await page.fill("#filter", "leak_session");
+	await page.waitForFunction(() => document.querySelectorAll("#panel-heap .reach .tr[aria-level='1']").length === 1);
+	assert.deepEqual((await tile(page, "definite")), [8000, 40]);
+	await page.fill("#filter", "");
+	await page.selectOption("#memory", "vm");
+	assert.equal(await page.textContent("#panel-heap .answer"), "No block of this window is definitely lost.");
+	await assertQuiet(page);
+	await page.close();
+});
+
+test("of a window, lost blocks are the first suspects; without a look there is no such tab", async () => {
+	const own = looked();
+	const page = await browser.open(makePage([own]));
+	const first = await page.$$eval(".suspect", (all) => all.slice(0, 2).map((one) => [one.querySelector(".where .id").textContent, one.querySelector(".badge").textContent, one.querySelector(".facts").textContent]));
+	assert.deepEqual(first.map(([id, badge]) => [id, badge]).sort(), [own.stacks[0].id, own.stacks[2].id].sort().map((id) => [id, "lost"]));
+	assert.ok(first.some(([, , facts]) => /^43 blocks \(7\.9 KiB\) are lost: no pointer to them is left/.test(facts)), JSON.stringify(first));
+	assert.match(await page.textContent(".panels .bar .note"), /^Lost: 16\.6 KiB in 440 blocks of this window/);
+	await page.close();
+	const without = await browser.open(makePage([shop()]), { hash: "#tab=heap" });
+	assert.equal(await without.$("#tab-heap"), null);
+	assert.equal(await without.getAttribute("#tab-suspects", "aria-selected"), "true");
+	assert.equal(await without.evaluate(() => location.hash), "");
+	await assertQuiet(without);
+	await without.close();
 });

@@ -143,8 +143,8 @@ export function showHeap(heap: Heap): void {
 		name: `heap of ${heap.target.comm ?? "?"} (${heap.target.pid})`,
 		controls: [filter.field],
 		main: [
-			h("ul", { class: "notes", "aria-label": "What the figures leave out" }, notesOf(heap).map((note) => h("li", null, note))),
 			h("p", { class: `answer ${answer.tone}`, id: "answer" }, answer.text),
+			h("ul", { class: "notes", "aria-label": "What the figures leave out" }, notesOf(heap).map((note) => h("li", null, note))),
 			h("div", { class: "tiles" }, reachTiles(heap.leaks), tile("Resident", "All of the process's memory that is in RAM", size(heap.rss), [heap.swapped ? `and ${bytes(heap.swapped)} swapped out` : "nothing swapped out"], "rss")),
 			new Treemap(heap.account, heap.rss, beside).root,
 			advice,

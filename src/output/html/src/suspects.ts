@@ -199,7 +199,7 @@ export class Suspects {
 		const narrow = this.by === "module" ? (module ?? "") : item.stacks.length > 1 ? (frame?.function ?? "") : model.stacks[stack]!.id;
 		return h(
 			"li",
-			{ class: `suspect ${held ? item.verdict.tone : "plain"}`, "data-key": item.key },
+			{ class: `suspect ${this.lost(item)?.count ? "bad" : held ? item.verdict.tone : "plain"}`, "data-key": item.key },
 			h(
 				"div",
 				{ class: "suspect-head" },

@@ -30,6 +30,7 @@ function header(model: Model): HTMLElement {
 	const several = model.processes.length > 1;
 	const reports = model.processes.map(({ report }) => report);
 	const sampled = sampledText(reports);
+	const looked = reports.some(({ leaks }) => leaks); // lost blocks are something else
 	// Whatever was not sampled was not lost.
 	const complete = model.processes.every(({ report }) => report.complete || (report.sampling && !report.cut && !report.lost.events && !report.lost.stacks && !report.lost.not_hooked.length));
 	const lost = model.processes.reduce((sum, { report }) => sum + report.lost.events, 0);
@@ -49,7 +50,7 @@ function header(model: Model): HTMLElement {
 			first.window.settle ? ` · settled: frees were recorded for ${seconds(first.window.settle)} after the window` : "",
 			` · ended ${endText(first)}`,
 			" · ",
-			h("span", { class: complete ? "ok" : "incomplete" }, complete ? (sampled ? "no event was lost" : "nothing was lost") : `incomplete: ${cut ? "the end of the recording is missing" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
+			h("span", { class: complete ? "ok" : "incomplete" }, complete ? (sampled || looked ? "no event was lost" : "nothing was lost") : `incomplete: ${cut ? "the end of the recording is missing" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
 		),
 		sampled && h("p", { class: "subtitle sampled" }, `Sampled${sampledFrom(reports)}: ${sampled}; amounts are estimates ± standard error.`),
 	);
