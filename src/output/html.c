@@ -231,6 +231,7 @@ extern const char mw_html_page[]; /* ends with a 0 that is not counted */
 extern const uint64_t mw_html_page_size;
 
 struct page {
+	const struct mw_heap_report *heap; /* NULL: the page is of reports */
 	const struct mw_report *const *reports;
 	size_t count;
 	const struct mw_output_options *options;
@@ -310,7 +311,14 @@ static struct mw_error *put_report(const struct page *page, FILE *out)
 {
 	uint64_t offset = 0;
 
-	fprintf(out, "{\"version\":%d,\n\"report\":", VERSION);
+	fprintf(out, "{\"version\":%d,\n", VERSION);
+	if (page->heap) {
+		fputs("\"heap\":", out);
+		MW_TRY(mw_json_heap_write(page->heap, page->options, out));
+		fputs("}\n", out);
+		return NULL;
+	}
+	fputs("\"report\":", out);
 	MW_TRY(mw_json_write_shared(page->reports, page->count, page->options, out));
 	fputs(",\"processes\":[", out);
 	for (size_t i = 0; i < page->count; i++) {
@@ -356,11 +364,8 @@ static struct mw_error *put_part(const struct page *page, const struct part *par
 	return err;
 }
 
-/* options->timelines NULL, or one of them: there is nothing to zoom into. */
-static struct mw_error *write_page(const struct mw_report *const *reports, size_t count,
-				   const struct mw_output_options *options, FILE *stream)
+static struct mw_error *write_page(const struct page *page)
 {
-	const struct page page = {.reports = reports, .count = count, .options = options, .stream = stream};
 	const char *at = mw_html_page, *end = mw_html_page + mw_html_page_size;
 
 	for (;;) {
@@ -375,12 +380,29 @@ static struct mw_error *write_page(const struct mw_report *const *reports, size_
 				next = &parts[i];
 			}
 		}
-		fwrite(at, 1, (size_t)(found - at), stream);
+		fwrite(at, 1, (size_t)(found - at), page->stream);
 		if (!next)
 			return NULL;
-		MW_TRY(put_part(&page, next));
+		MW_TRY(put_part(page, next));
 		at = found + strlen(next->mark);
 	}
+}
+
+/* options->timelines NULL, or one of them: there is nothing to zoom into. */
+static struct mw_error *write_reports(const struct mw_report *const *reports, size_t count,
+				      const struct mw_output_options *options, FILE *stream)
+{
+	const struct page page = {.reports = reports, .count = count, .options = options, .stream = stream};
+
+	return write_page(&page);
+}
+
+static struct mw_error *write_heap(const struct mw_heap_report *heap, const struct mw_output_options *options,
+				   FILE *stream)
+{
+	const struct page page = {.heap = heap, .options = options, .stream = stream};
+
+	return write_page(&page);
 }
 
 static bool is_own(const char *head, size_t size)
@@ -400,5 +422,9 @@ const struct mw_output mw_output_html = {
 		{"a page for the browser; '-' as above\n",
 		 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, "
 		 "tables, suspects, and any interval of them. '-' is standard output."},
-	.write = write_page,
+	.of_heaps = {"a page for the browser; '-' as above\n",
+		     "Write a page that shows the look in any browser, and needs nothing else: what is lost, what the "
+		     "memory is used for, who holds it. '-' is standard output."},
+	.write = write_reports,
+	.write_heap = write_heap,
 };

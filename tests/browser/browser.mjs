@@ -43,7 +43,7 @@ export class Browser {
 		const url = pathToFileURL(path).href + (options.hash ?? "");
 		await page.goto(url, { waitUntil: "load", timeout: PATIENCE });
 		await page.waitForSelector("html[data-ready]", { state: "attached", timeout: PATIENCE });
-		page.own = url;
+		page.own = url.split("#")[0];
 		return page;
 	}
 }
@@ -104,4 +104,33 @@ export async function tab(page, name) {
 
 export async function interval(page) {
 	return page.$eval(".sentence", (element) => [Number(element.dataset.start), Number(element.dataset.end)]);
+}
+
+export function luminance(color) {
+	const [r, g, b] = color.match(/[\d.]+/g).map((part) => {
+		const share = Number(part) / 255;
+		return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+	});
+	return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** The least contrast of text on what lies behind it. */
+export async function contrast(page) {
+	const pairs = await page.evaluate(() => {
+		const out = [];
+		for (const element of document.querySelectorAll("h1, h2, h3, p, button, select, data, td, th, li, .name, .where, .badge, .label, .rest, .note, .place, .id, .node bdi, .area")) {
+			if (!element.checkVisibility() || !element.textContent.trim()) continue;
+			if (element.closest(":disabled, .above, .miss, [aria-hidden=true]")) continue;
+			let behind = element;
+			while (behind && getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
+			const back = getComputedStyle(behind ?? document.body).backgroundColor;
+			if (!back.startsWith("rgb(")) continue; // mixed colours are tints of these
+			out.push([getComputedStyle(element).color, back, element.textContent.slice(0, 40)]);
+		}
+		return out;
+	});
+	return pairs.map(([text, back, what]) => {
+		const [high, low] = [luminance(text), luminance(back)].sort((a, b) => b - a);
+		return { ratio: (high + 0.05) / (low + 0.05), what, text, back };
+	});
 }

@@ -2,7 +2,7 @@
 // look.test.mjs: dark and light, narrow, on paper, by keys alone.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Browser, assertQuiet, interval, tab, zoom } from "./browser.mjs";
+import { Browser, assertQuiet, contrast, interval, luminance, tab, zoom } from "./browser.mjs";
 import { makePage, shop } from "./make.mjs";
 
 let browser;
@@ -13,35 +13,6 @@ before(async () => {
 after(() => browser?.stop());
 
 const NAMES = ["suspects", "flame", "table", "lifetimes", "space"];
-
-function luminance(color) {
-	const [r, g, b] = color.match(/[\d.]+/g).map((part) => {
-		const share = Number(part) / 255;
-		return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-	});
-	return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
-
-/** The least contrast of text on what lies behind it. */
-async function contrast(page) {
-	const pairs = await page.evaluate(() => {
-		const out = [];
-		for (const element of document.querySelectorAll("h1, h2, h3, p, button, select, data, td, th, li, .name, .where, .badge, .label, .rest, .note, .place, .id, .node bdi")) {
-			if (!element.checkVisibility() || !element.textContent.trim()) continue;
-			if (element.closest(":disabled, .above, .miss, [aria-hidden=true]")) continue;
-			let behind = element;
-			while (behind && getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
-			const back = getComputedStyle(behind ?? document.body).backgroundColor;
-			if (!back.startsWith("rgb(")) continue; // mixed colours are tints of these
-			out.push([getComputedStyle(element).color, back, element.textContent.slice(0, 40)]);
-		}
-		return out;
-	});
-	return pairs.map(([text, back, what]) => {
-		const [high, low] = [luminance(text), luminance(back)].sort((a, b) => b - a);
-		return { ratio: (high + 0.05) / (low + 0.05), what, text, back };
-	});
-}
 
 for (const scheme of ["light", "dark"]) {
 	test(`${scheme}: by the system's wish, and legible`, async () => {

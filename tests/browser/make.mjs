@@ -316,3 +316,74 @@ function space() {
 		unattributed: [{ address: 0x7f0000000000, bytes: 2097152, resident: null, kind: "anonymous", path: "/tmp/<i>x</i>" }],
 	};
 }
+
+/* --- looks at heaps: schema memwatch.heap/1 --------------------------------------------------------------------- */
+
+export const REACHES = ["definite", "indirect", "possible", "reachable"];
+
+export const amount = (count, bytes) => ({ count, bytes });
+
+export function group(verdict, count, bytes, more = {}) {
+	return { class: null, size: bytes / count, allocator: "glibc", arena: null, verdict, blocks: amount(count, bytes), stack: null, holder: null, sample: ["0x55d0c0de1000"], ...more };
+}
+
+/** What the groups sum to, by verdict. */
+export function leaksOf(groups) {
+	return Object.fromEntries(REACHES.map((verdict) => [verdict, groups.filter((one) => one.verdict === verdict).reduce((sum, { blocks }) => amount(sum.count + blocks.count, sum.bytes + blocks.bytes), amount(0, 0))]));
+}
+
+/** A look at a shop's heap, with names as bad as they come. */
+export function shopHeap(more = {}) {
+	const groups = [
+		group("definite", 500, 96000, { class: HOSTILE.script }),
+		group("definite", 3, 96, { class: null }),
+		group("indirect", 500, 32000, { class: "shop::Line" }),
+		group("possible", 2, 8192, { size: null, holder: ["global shop::buffers (server.cpp:12)", "block of 4096 bytes"] }),
+		group("reachable", 1000, 4000000, { class: "shop::Session", arena: "arena 1", holder: ["global shop::sessions (server.cpp:12)", "std::unordered_map node", "shop::Session"], sample: ["0x7f0000001000", "0x7f0000002000"] }),
+		group("reachable", 1000, 64000, { class: "std::string", holder: ["global shop::sessions (server.cpp:12)", "std::unordered_map node", "shop::Session", "std::string"] }),
+		group("reachable", 40, 20000, { class: HOSTILE.long, holder: ["stack of thread 4712 (worker <1>): serve, frame 3", HOSTILE.long] }),
+		group("reachable", 10, 5000, { class: HOSTILE.rtl, holder: [HOSTILE.rtl, HOSTILE.quotes] }),
+		group("reachable", 7, 700, { allocator: null, holder: null }),
+	];
+	const account = [
+		{ name: "live blocks", detail: "glibc 2.36, main", bytes: 4227072, swapped: 8192 },
+		{ name: "free, kept by the allocator", detail: "glibc 2.36, main", bytes: 2097152, swapped: 0 },
+		{ name: "code", detail: "", bytes: 1204224, swapped: 0 },
+		{ name: "live blocks", detail: "glibc 2.36, threads' arenas", bytes: 262144, swapped: 0 },
+		{ name: "other anonymous memory", detail: HOSTILE.script, bytes: 131072, swapped: 0 },
+		{ name: "shared memory", detail: HOSTILE.rtl, bytes: 65536, swapped: 0 },
+		{ name: "stacks", detail: "", bytes: 20480, swapped: 0 },
+		{ name: "something new", detail: HOSTILE.long, bytes: 4096, swapped: 0 },
+		{ name: "allocator bookkeeping", detail: "", bytes: 1, swapped: 0 },
+		{ name: "file data", detail: "", bytes: 0, swapped: 4096 },
+	];
+	const allocators = [
+		{ name: "glibc", version: "2.36", module: "/lib/<b>libc</b>.so.6", walked: true, why: null, arenas: 2, live: amount(3062, 4225988), free: amount(12, 2100000), retained: { bytes: 2097152 }, trimmable: { bytes: 1048576 }, cached: { bytes: 4096 }, pinned: { pages: 3, bytes: 9000 }, skipped: { bytes: 0 } },
+		{ name: "tcmalloc", version: "", module: null, walked: false, why: "its version is <i>not</i> known", arenas: 0, live: amount(0, 0), free: amount(0, 0), retained: { bytes: 0 }, trimmable: null, cached: { bytes: 0 }, pinned: { pages: 0, bytes: 0 }, skipped: { bytes: 0 } },
+	];
+	return {
+		schema: "memwatch.heap/1",
+		target: { pid: 4711, comm: "</title>shop", exe: "/usr/bin/shop" },
+		started: "2026-03-01T12:00:00.000000Z",
+		method: "fork",
+		why: null,
+		pause_ns: 12000000,
+		seconds: 0.3,
+		scanned: 5000000,
+		unread: 0,
+		rss: account.reduce((sum, line) => sum + line.bytes, 0),
+		swapped: 12288,
+		page_tables: 40960,
+		leaks: leaksOf(groups),
+		account,
+		allocators,
+		groups,
+		skipped: [{ start: "0x7f0000000000", bytes: 4096, why: "a chunk's size is wrong" }],
+		advice: ["malloc_trim(0) would return 1.0 MiB to the system", "<b>bold</b> advice"],
+		...more,
+	};
+}
+
+export function makeHeapPage(heap) {
+	return fillPage({ version: 2, heap }, Buffer.alloc(0));
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // real.test.mjs: pages of real recordings show what the JSON report of the same recording says, also of intervals.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -159,3 +159,42 @@ for (const [name, seconds, command, wanted] of [
 		await own.close();
 	});
 }
+
+/** A target that waits for a byte before it works, and for another before it ends; it has worked. */
+async function worked(name) {
+	const child = spawn(join(build, "tests/targets", name), { stdio: ["pipe", "pipe", "inherit"] });
+	let said = "";
+	child.stdout.on("data", (data) => (said += data));
+	const until = async (word) => {
+		while (!said.includes(word)) await new Promise((resolve) => setTimeout(resolve, 20));
+	};
+	await until("ready");
+	child.stdin.write("g");
+	await until("done");
+	return child;
+}
+
+test("heap: the page says what the JSON of the same look says", { skip }, async () => {
+	const child = await worked("reaches");
+	const path = join(directory, "heap.html");
+	const out = join(directory, "heap.json");
+	try {
+		run("heap", "-p", String(child.pid), "--quiet", "--html", path, "--json", out);
+	} finally {
+		child.kill("SIGKILL");
+	}
+	assert.equal(statSync(path).mode & 0o777, 0o600);
+	const json = JSON.parse(readFileSync(out, "utf8"));
+	const page = await browser.open(null, { path });
+	for (const [verdict, { count, bytes }] of Object.entries(json.leaks)) assert.deepEqual(await tile(page, verdict), [bytes, count], verdict);
+	assert.ok(json.leaks.definite.count > 0);
+	const areas = await page.$$eval(".area", (all) => all.map((one) => Number(one.dataset.bytes)));
+	assert.equal(areas.reduce((all, one) => all + one, 0), json.rss);
+	const groups = await page.$$eval("#panel-blocks .tr", (all) => all.map((one) => [...one.querySelectorAll(".f-bytes data, .f-blocks data")].map((data) => Number(data.value))));
+	assert.ok(groups.length > 5);
+	assert.deepEqual(groups, json.groups.slice(0, groups.length).map(({ blocks }) => [blocks.bytes, blocks.count]));
+	await tab(page, "allocators");
+	assert.deepEqual((await figures(page, "#allocators tbody tr:first-child")).slice(0, 2), [json.allocators[0].live.bytes, json.allocators[0].live.count]);
+	await assertQuiet(page);
+	await page.close();
+});

@@ -20,19 +20,45 @@ const struct mw_output *find_output(const char *name)
 	return output;
 }
 
-char *render(const char *form, const struct mw_report *const *reports, size_t count, struct mw_output_options options)
+static FILE *begin(const char *form, char **text, size_t *size, const struct mw_output **output)
 {
-	const struct mw_output *output = find_output(form);
-	char *text = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&text, &size);
+	FILE *stream = open_memstream(text, size);
 
-	assert_non_null(output);
+	*output = find_output(form);
+	assert_non_null(*output);
 	assert_non_null(stream);
-	assert_null(output->write(reports, count, &options, stream));
+	return stream;
+}
+
+static void end(FILE *stream, char *const *text, const size_t *size)
+{
 	assert_int_equal(fclose(stream), 0);
 	/* No NUL in the middle. */
-	assert_int_equal(strlen(text), size);
+	assert_int_equal(strlen(*text), *size);
+}
+
+char *render(const char *form, const struct mw_report *const *reports, size_t count, struct mw_output_options options)
+{
+	const struct mw_output *output;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = begin(form, &text, &size, &output);
+
+	assert_null(output->write(reports, count, &options, stream));
+	end(stream, &text, &size);
+	return text;
+}
+
+char *render_heap(const char *form, const struct mw_heap_report *heap)
+{
+	const struct mw_output_options options = {.top = 10};
+	const struct mw_output *output;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = begin(form, &text, &size, &output);
+
+	assert_null(output->write_heap(heap, &options, stream));
+	end(stream, &text, &size);
 	return text;
 }
 

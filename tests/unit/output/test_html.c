@@ -326,6 +326,58 @@ static void test_rows(void **state)
 	free(page);
 }
 
+/* A page of a look has what --json has, and no rows. */
+static void test_heap(void **state)
+{
+	static char *holder[] = {(char *)"global </script><!--", (char *)"block"};
+	static struct mw_heap_line lines[] = {{"live blocks", (char *)"</script>", 4096, 0}};
+	static struct mw_heap_group groups[] = {
+		{.class_name = (char *)"</script><script>x()</script>",
+		 .size = 24,
+		 .allocator = "glibc",
+		 .verdict = MW_REACH_DEFINITE,
+		 .blocks = {2, 48},
+		 .samples = {0x1000},
+		 .sample_count = 1},
+		{.size = MW_SIZE_UNKNOWN,
+		 .verdict = MW_REACH_REACHABLE,
+		 .blocks = {1, 100},
+		 .holder = holder,
+		 .holder_count = 2},
+	};
+	static const struct mw_heap_report heap = {
+		.pid = 42,
+		.comm = "@@MEMWATCH_CELL",
+		.rss = 4096,
+		.page_tables = MW_SIZE_UNKNOWN,
+		.lines = lines,
+		.line_count = 1,
+		.groups = groups,
+		.group_count = 2,
+		.leaks = {[MW_REACH_DEFINITE] = {2, 48}, [MW_REACH_REACHABLE] = {1, 100}},
+	};
+	struct bytes json, raw;
+	json_t *root, *expected;
+	char *page = render_heap("html", &heap), *text = render_heap("json", &heap);
+
+	(void)state;
+	take_apart(page, &json, &raw);
+	assert_int_equal(raw.size, 0);
+	root = json_of(&json);
+	assert_number(root, "version", 2);
+	assert_int_equal(json_object_size(root), 2);
+	expected = json_loads(text, 0, NULL);
+	assert_non_null(expected);
+	assert_int_equal(json_array_size(json_object_get(expected, "groups")), 2);
+	assert_true(json_equal(json_object_get(root, "heap"), expected));
+	json_decref(expected);
+	json_decref(root);
+	free(json.data);
+	free(raw.data);
+	free(page);
+	free(text);
+}
+
 /* Offsets go on from one process to the next; one without a timeline has no rows. */
 static void test_several(void **state)
 {
@@ -421,8 +473,8 @@ static void test_full(void **state)
 UNIT_GROUP(html)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows), cmocka_unit_test(test_several), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_pack), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_rows),    cmocka_unit_test(test_heap), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_hostile), cmocka_unit_test(test_pack), cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

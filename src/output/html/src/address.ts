@@ -15,12 +15,45 @@ function rest(hash: string): string | null {
 	return String(values);
 }
 
+/** What of a page's state is in its address, beside the tab. */
+export interface Place {
+	put(values: URLSearchParams): void;
+	take(values: URLSearchParams): void;
+}
+
+/** That of a window's page. */
+export function placeOf(app: App): Place {
+	return {
+		put(values) {
+			const { interval, filter, memory, scope } = app;
+			if (!interval.whole) {
+				values.set("from", String(interval.start / 1e9));
+				values.set("to", String(interval.end / 1e9));
+			}
+			if (filter) values.set("filter", filter);
+			if (memory !== "both") values.set("memory", memory);
+			if (scope.process !== null) values.set("process", String(scope.process));
+		},
+		take(values) {
+			const process = Number(values.get("process") ?? -1);
+			const memory = MEMORIES.find((one) => one === values.get("memory")) ?? "both";
+			app.restore(values.get("filter") ?? "", memory, app.model.processes[process] ? process : null, (whole) => {
+				const time = (name: string, otherwise: number): number => {
+					const value = parseFloat(values.get(name) ?? "");
+					return Number.isFinite(value) ? value * 1e9 : otherwise;
+				};
+				return { start: time("from", whole.start), end: time("to", whole.end) };
+			});
+		},
+	};
+}
+
 export class Address {
 	private last = location.hash;
 	private pending = false;
 
 	constructor(
-		private readonly app: App,
+		private readonly place: Place,
 		private readonly tabs: { readonly current: string; readonly first: string; show(name: string): void },
 		private readonly restored: () => void,
 	) {
@@ -54,33 +87,17 @@ export class Address {
 	}
 
 	private text(): string {
-		const { interval, filter, memory, scope } = this.app;
 		const values = new URLSearchParams();
 		if (this.tabs.current !== this.tabs.first) values.set("tab", this.tabs.current);
-		if (!interval.whole) {
-			values.set("from", String(interval.start / 1e9));
-			values.set("to", String(interval.end / 1e9));
-		}
-		if (filter) values.set("filter", filter);
-		if (memory !== "both") values.set("memory", memory);
-		if (scope.process !== null) values.set("process", String(scope.process));
+		this.place.put(values);
 		const text = String(values);
 		return text && `#${text}`;
 	}
 
 	private restore(): void {
-		const { app } = this;
 		this.last = location.hash;
 		const values = new URLSearchParams(this.last.slice(1));
-		const process = Number(values.get("process") ?? -1);
-		const memory = MEMORIES.find((one) => one === values.get("memory")) ?? "both";
-		app.restore(values.get("filter") ?? "", memory, app.model.processes[process] ? process : null, (whole) => {
-			const time = (name: string, otherwise: number): number => {
-				const value = parseFloat(values.get(name) ?? "");
-				return Number.isFinite(value) ? value * 1e9 : otherwise;
-			};
-			return { start: time("from", whole.start), end: time("to", whole.end) };
-		});
+		this.place.take(values);
 		this.tabs.show(values.get("tab") ?? this.tabs.first);
 		this.restored();
 		this.write(true);

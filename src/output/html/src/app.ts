@@ -9,6 +9,8 @@ export type Memory = "both" | "heap" | "vm" | "internal";
 /** A part of the page that shows figures. draw() is called only while it can be seen. */
 export interface View {
 	draw(): void;
+	/** Put all that is open into the document, for paper, or no longer. */
+	print?(on: boolean): void;
 }
 
 /** In ns. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // decode.ts: reads the page's two data scripts (../FORMAT.md) into typed arrays.
-import type { Page, PageProcess, Place } from "./types";
+import type { HeapPage, Page, PageProcess, Place } from "./types";
 
 /** A block that was not freed by the end has this for the bin in which it was. */
 export const NEVER = 0x7fff;
@@ -190,12 +190,12 @@ export function decodeLifetimes(raw: Uint8Array, process: PageProcess): Lifetime
 }
 
 /** The page's data, or null where this is the page without any. */
-export async function readPage(): Promise<{ page: Page; raw: Uint8Array } | null> {
+export async function readPage(): Promise<{ page: Page | HeapPage; raw: Uint8Array } | null> {
 	if (typeof DecompressionStream === "undefined")
 		throw new DataError("this browser is too old for the report: it needs DecompressionStream (2023 or newer)");
 	const [report, raw] = await Promise.all([unpack("memwatch-report"), unpack("memwatch-cells")]);
 	if (!report) return null;
-	const page = JSON.parse(new TextDecoder().decode(report)) as Page;
+	const page = JSON.parse(new TextDecoder().decode(report)) as Page | HeapPage;
 	if (page.version !== 2) throw new DataError(`the report's data have version ${String(page.version)}; this page reads 2`);
 	// The texts are decoded: free them.
 	for (const id of ["memwatch-report", "memwatch-cells"]) document.getElementById(id)?.remove();

@@ -11,7 +11,7 @@ function sizeOf(total: Float64Array, field: number): HTMLElement {
 	return unknown ? h("data", { value: 0 }, "size unknown") : size(total[field + 1]!);
 }
 
-function tile(label: string, hint: string, main: Node, rest: (Node | string)[], id: string): HTMLElement {
+export function tile(label: string, hint: string, main: Node, rest: (Node | string)[], id: string): HTMLElement {
 	return h("div", { class: "tile", id: `tile-${id}`, title: hint }, h("div", { class: "label" }, label), h("div", { class: "main" }, main), h("div", { class: "rest" }, rest));
 }
 

@@ -6,12 +6,13 @@ import { fill, h, name, number, segments, size } from "./dom";
 import { bytes, count, many, percent, roughly } from "./format";
 import { AOFI, FIELDS, MEASURES } from "./interval";
 import { frameList, functionText, moduleText, placeOf, processText } from "./labels";
+import { answerOf, leaksOf } from "./lost";
 import { INTERNAL } from "./model";
 import { spark } from "./series";
 import { sparkElement } from "./table";
-import type { Frame, Suspect } from "./types";
+import type { Amount, Frame, Suspect } from "./types";
 import { unseenOf } from "./limits";
-import { FREED_LATER, type Verdict, badge, explain, reservation, verdictOf } from "./verdicts";
+import { FREED_LATER, LOST, type Verdict, badge, explain, reservation, verdictOf } from "./verdicts";
 
 type By = "line" | "stack" | "module";
 const FIRST = 12;
@@ -98,6 +99,8 @@ export class Suspects {
 		const unseen = unseenOf(this.app.processes().map(({ report }) => report));
 		if (!this.app.sums.total(this.app.scope).subarray(0, AOFI).some(Boolean)) return this.app.filter ? "No stack that matches the filter allocated anything in this interval." : unseen ? `No block was sampled in this interval; up to ${bytes(unseen)} in any one place may not have been seen.` : "Nothing was allocated in this interval.";
 		if (!items.length) return unseen ? `All blocks that were sampled were freed by the end of this interval; up to ${bytes(unseen)} in any one place may not have been seen.` : "All that was allocated in this interval was freed by its end.";
+		const lost = leaksOf(this.app, items.flatMap((item) => item.stacks));
+		if (lost?.definite.count) return answerOf(lost, " of this window").text;
 		const growing = items.filter((item) => item.verdict.rank === 0);
 		const open = items.filter((item) => item.verdict.rank === 1).length;
 		const held = growing.reduce((sum, item) => sum + MEASURES.impacting(item.sums, item.at), 0);
@@ -132,9 +135,16 @@ export class Suspects {
 			for (let f = 0; f < FIELDS; f++) item.sums[f]! += sums[at + f]!;
 		}
 		if (this.by === "module") for (const item of out) item.verdict = this.verdict(item);
-		// First what grows; last what is as good as freed.
-		const late = (verdict: Verdict): number => (verdict.rank === 0 ? 0 : verdict.rank < 4 ? 1 : 2);
-		return out.sort((a, b) => late(a.verdict) - late(b.verdict) || MEASURES.impacting(b.sums, b.at) - MEASURES.impacting(a.sums, a.at) || MEASURES.blocks(b.sums, b.at) - MEASURES.blocks(a.sums, a.at) || a.number - b.number);
+		// First what is lost, then what grows; last what is as good as freed.
+		const late = (item: Item): number => (this.lost(item)?.count ? -1 : item.verdict.rank === 0 ? 0 : item.verdict.rank < 4 ? 1 : 2);
+		const lateness = new Map(out.map((item) => [item, late(item)]));
+		return out.sort((a, b) => lateness.get(a)! - lateness.get(b)! || MEASURES.impacting(b.sums, b.at) - MEASURES.impacting(a.sums, a.at) || MEASURES.blocks(b.sums, b.at) - MEASURES.blocks(a.sums, a.at) || a.number - b.number);
+	}
+
+	/** What of its blocks is lost, by a look at the heap at the window's end; null: there was none. */
+	private lost(item: Item): Amount | null {
+		const leaks = leaksOf(this.app, item.stacks);
+		return leaks && { count: leaks.definite.count + leaks.indirect.count, bytes: leaks.definite.bytes + leaks.indirect.bytes };
 	}
 
 	private runsOf(item: Item): number[] {
@@ -189,7 +199,7 @@ export class Suspects {
 		const narrow = this.by === "module" ? (module ?? "") : item.stacks.length > 1 ? (frame?.function ?? "") : model.stacks[stack]!.id;
 		return h(
 			"li",
-			{ class: `suspect ${held ? item.verdict.tone : "plain"}`, "data-key": item.key },
+			{ class: `suspect ${this.lost(item)?.count ? "bad" : held ? item.verdict.tone : "plain"}`, "data-key": item.key },
 			h(
 				"div",
 				{ class: "suspect-head" },
@@ -230,13 +240,14 @@ export class Suspects {
 	}
 
 	private verdictLine(item: Item, known: boolean): HTMLElement {
-		if (item.suspect) return h("p", { class: "verdict" }, badge(item.verdict), known ? "" : ` ${item.suspect.sentence}`);
+		const lost = this.lost(item)?.count ? [badge(LOST), " "] : [];
+		if (item.suspect) return h("p", { class: "verdict" }, lost, badge(item.verdict), known ? "" : ` ${item.suspect.sentence}`);
 		const stack = item.stacks[0]!;
 		const line = this.app.model.suspects[stack];
 		let doubt = this.by === "module" ? null : reservation(this.app.model.stacks[stack]!, this.window(stack));
 		// The stacks of a line are judged together where none can be by itself.
 		if (this.by === "stack" && line && verdictOf(line).rank < item.verdict.rank) doubt = `Together with the other stacks of its line: ${line.verdict}.`;
-		return h("p", { class: "verdict" }, badge(item.verdict), known ? "" : [this.by === "module" ? " Judged by its worst stack." : "", " ", item.verdict.means], doubt && h("span", { class: "doubt" }, " ", doubt));
+		return h("p", { class: "verdict" }, lost, badge(item.verdict), known ? "" : [this.by === "module" ? " Judged by its worst stack." : "", " ", item.verdict.means], doubt && h("span", { class: "doubt" }, " ", doubt));
 	}
 
 	/** How far the bytes may be off, where they are estimated. */
@@ -264,10 +275,12 @@ export class Suspects {
 		const { suspect } = item;
 		const limit = suspect && model.processes[model.stackProcess[item.number]!]!.report.target.memory_limit;
 		const later = { count: 0, bytes: 0 };
+		const lost = this.lost(item);
 		for (const stack of item.stacks) {
 			later.count += model.stacks[stack]!.settled_later?.count ?? 0;
 			later.bytes += model.stacks[stack]!.settled_later?.bytes ?? 0;
 		}
+		if (lost?.count) out.push(`${many(lost.count, "block")} (${bytes(lost.bytes)}) ${lost.count === 1 ? "is" : "are"} lost: no pointer to ${lost.count === 1 ? "it" : "them"} is left`);
 		if (suspect && suspect.blocks) out.push(suspect.freed ? `${percent(suspect.freed, suspect.blocks + suspect.freed)} of ${count(suspect.blocks + suspect.freed)} freed` : suspect.error ? "none seen freed" : "none freed");
 		if (suspect && suspect.bytes_per_hour * 24 >= 1) out.push(`${bytes(suspect.bytes_per_hour * 24)} a day`);
 		if (limit && suspect.seconds_to_limit !== null && suspect.seconds_to_limit <= FAR) out.push(`reaches the ${limit.of === "cgroup" ? "cgroup's limit" : "machine's memory"} (${bytes(limit.bytes)}) in ${roughly(suspect.seconds_to_limit)} at this rate`);

@@ -8,10 +8,12 @@ import { MEASURES } from "./interval";
 import { endOf, frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
 import { spark, sparkPath } from "./series";
 import { ownersNote } from "./timeline";
+import { type GridColumn, type GridRow, TreeGrid } from "./treegrid";
 import type { Frame } from "./types";
 
-type Field = "name" | "impacting" | "blocks" | "size" | "count" | "transient" | "lifetime" | "peak";
-const FIELDS: { field: Field; label: string; hint: string }[] = [
+type Field = "name" | "impacting" | "blocks" | "size" | "count" | "transient" | "lifetime" | "peak" | "spark";
+const COLUMN_HEADS: GridColumn<Field>[] = [
+	{ field: "name", label: "Name", hint: "By name" },
 	{ field: "impacting", label: "Not freed", hint: "Bytes allocated in the interval and not freed by its end" },
 	{ field: "blocks", label: "Blocks", hint: "Blocks allocated in the interval and not freed by its end" },
 	{ field: "size", label: "Allocated", hint: "Bytes allocated in the interval" },
@@ -19,20 +21,14 @@ const FIELDS: { field: Field; label: string; hint: string }[] = [
 	{ field: "transient", label: "Freed", hint: "Bytes allocated in the interval and freed in it" },
 	{ field: "lifetime", label: "Mean life", hint: "Mean lifetime of the blocks that were allocated in the interval and freed in it" },
 	{ field: "peak", label: "Peak", hint: "Most bytes outstanding at the end of any step, of blocks allocated in the interval" },
+	{ field: "spark", label: "Growth", hint: "Outstanding over the interval", text: true, still: true },
 ];
-const ROW = 26;
 const SPARK = 32;
 
-interface Row {
+interface Row extends GridRow {
 	node: Node | null; // null: a frame, or a note
 	frame: Frame | null;
 	note: string | null;
-	level: number;
-	key: string;
-	open: boolean;
-	children: boolean;
-	of: number;
-	in: number;
 }
 
 export class Table {
@@ -41,14 +37,9 @@ export class Table {
 	private sortBy: Field = "impacting";
 	private down = true;
 	private readonly toggled = new Set<string>(); // keys of groups that are not as they were at first: see opensFirst()
-	private rows: Row[] = [];
 	private tree: Node | null = null;
-	private active = 0;
 	private peaks = new Map<Node, ReturnType<typeof spark>>();
-	private readonly head = h("div", { class: "thead", role: "row" });
-	private readonly body = h("div", { class: "tbody", role: "rowgroup" });
-	private readonly space = h("div", { class: "space" });
-	private readonly scroll = h("div", { class: "scroll", tabindex: 0, role: "treegrid", "aria-label": "Groups. Arrow keys move; right opens, left closes; Enter opens and closes." });
+	private readonly grid = new TreeGrid<Row>("Groups", "stacks", (row, first, element) => this.drawRow(row, first, element), (row, open) => this.toggle(row, open));
 	private readonly chips = h("div", { class: "chips" });
 	private readonly note = h("p", { class: "note", role: "status" });
 	private readonly steps = h("p", { class: "note steps", role: "status" });
@@ -57,13 +48,7 @@ export class Table {
 	constructor(private readonly app: App) {
 		this.lens = app;
 		this.by = app.model.processes.length > 1 ? ["process", "module", "function"] : ["module", "function"];
-		this.space.appendChild(this.body);
-		this.scroll.append(this.head, this.space);
-		this.root.append(h("div", { class: "bar" }, h("span", { class: "label" }, "Grouped by"), this.chips, h("span", { class: "spring" }), this.note), this.steps, this.scroll);
-		this.scroll.addEventListener("scroll", () => this.show());
-		this.scroll.addEventListener("keydown", (event) => this.onKey(event));
-		this.body.addEventListener("click", (event) => this.onClick(event));
-		new ResizeObserver(() => this.show()).observe(this.scroll);
+		this.root.append(h("div", { class: "bar" }, h("span", { class: "label" }, "Grouped by"), this.chips, h("span", { class: "spring" }), this.note), this.steps, this.grid.root);
 		this.drawHead();
 		this.drawChips();
 	}
@@ -76,10 +61,8 @@ export class Table {
 		this.arrange();
 	}
 
-	/** For printing, all open rows are in the document. */
 	print(on: boolean): void {
-		this.scroll.classList.toggle("printing", on);
-		this.show(on ? 400 : undefined);
+		this.grid.print(on);
 	}
 
 	setBy(by: Column[]): void {
@@ -100,16 +83,7 @@ export class Table {
 	}
 
 	private drawHead(): void {
-		const cell = (field: Field, label: string, hint: string): HTMLElement => {
-			const sorted = this.sortBy === field;
-			const order = sorted ? (this.down ? "descending" : "ascending") : "none";
-			const one = h("button", { type: "button", title: hint, class: "sort" }, label, h("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (this.down ? "▼" : "▲") : ""));
-			one.addEventListener("click", () => this.sort(field));
-			return h("div", { role: "columnheader", "aria-sort": order, class: `cell ${field === "name" ? "name-cell" : "figure"} f-${field}` }, one);
-		};
-		const had = document.activeElement?.parentElement?.className;
-		fill(this.head, cell("name", "Name", "By name"), FIELDS.map(({ field, label, hint }) => cell(field, label, hint)), h("div", { role: "columnheader", class: "cell f-spark", title: "Outstanding over the interval" }, "Growth"));
-		if (had) for (const one of this.head.children) if (one.className === had) (one.firstElementChild as HTMLElement | null)?.focus();
+		this.grid.setHead(COLUMN_HEADS, this.sortBy, this.down, (field) => this.sort(field));
 	}
 
 	private drawChips(): void {
@@ -154,7 +128,7 @@ export class Table {
 	}
 
 	private valueOf(node: Node, field: Field): number {
-		if (field === "name") return 0;
+		if (field === "name" || field === "spark") return 0;
 		return field === "peak" ? this.sparkOf(node).peak : MEASURES[field](node.sums);
 	}
 
@@ -240,64 +214,45 @@ export class Table {
 	}
 
 	private arrange(): void {
-		const at = this.rows[this.active]?.key;
-		this.rows = [];
+		const rows: Row[] = [];
 		const walk = (node: Node, path: string): void => {
 			const children = this.sorted(this.childrenOf(node));
 			children.forEach((child, i) => {
 				const key = `${path}/${child.column}:${child.value}`;
 				const open = this.toggled.has(key) !== this.opensFirst(child);
-				this.rows.push({ node: child, frame: null, note: null, level: child.level, key, open, children: true, in: i + 1, of: children.length });
+				rows.push({ node: child, frame: null, note: null, level: child.level, key, open, children: true, in: i + 1, of: children.length });
 				if (!open) return;
-				if (child.column === "stack") this.pushFrames(child, key);
+				if (child.column === "stack") this.pushFrames(child, key, rows);
 				else walk(child, key);
 			});
 		};
 		if (this.tree) walk(this.tree, "");
-		this.active = Math.max(0, this.rows.findIndex((row) => row.key === at));
-		this.space.style.height = `${this.rows.length * ROW}px`;
-		this.scroll.setAttribute("aria-rowcount", String(this.rows.length + 1));
 		const groups = this.tree?.children.length ?? 0;
 		this.note.textContent = groups ? `${groups} ${groups === 1 ? "group" : "groups"}` : "Nothing in this interval.";
-		this.show();
+		this.grid.set(rows);
 	}
 
-	private pushFrames(node: Node, path: string): void {
+	private pushFrames(node: Node, path: string, rows: Row[]): void {
 		const { model } = this.app;
 		const frames = model.frames(node.stack);
 		const end = endOf(model.stacks[node.stack]!);
 		const of = frames.length + (end ? 1 : 0);
-		const push = (i: number, frame: Frame | null, note: string | null): number => this.rows.push({ node: null, frame, note, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of });
+		const push = (i: number, frame: Frame | null, note: string | null): number => rows.push({ node: null, frame, note, whole: true, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of });
 		frames.forEach((frame, i) => push(i, frame, null));
 		if (end) push(frames.length, null, end);
 	}
 
-	private show(most?: number): void {
-		const first = most ? 0 : Math.max(0, Math.floor(this.scroll.scrollTop / ROW) - 8);
-		const shown = most ?? Math.ceil((this.scroll.clientHeight || 600) / ROW) + 16;
-		const had = document.activeElement?.closest?.(".tr") !== null && this.body.contains(document.activeElement);
-		fill(this.body, this.rows.slice(first, first + shown).map((row, i) => this.rowElement(row, first + i)));
-		this.body.style.transform = most ? "" : `translateY(${first * ROW}px)`;
-		if (had) this.scroll.focus({ preventScroll: true });
-		this.scroll.setAttribute("aria-activedescendant", `row-${this.active}`);
-	}
-
-	private rowElement(row: Row, index: number): HTMLElement {
-		const element = h("div", { class: `tr${index === this.active ? " active" : ""}${row.node ? "" : " frame-row"}`, role: "row", id: `row-${index}`, "data-index": index, "aria-level": row.level + 1, "aria-expanded": row.children ? String(row.open) : null, "aria-posinset": row.in, "aria-setsize": row.of, "aria-rowindex": index + 2, "data-key": row.key });
-		const indent = h("span", { class: "indent" });
-		indent.style.width = `${row.level * 16}px`;
-		const first = h("div", { class: "cell name-cell", role: "gridcell" }, indent);
-		element.appendChild(first);
+	private drawRow(row: Row, first: HTMLElement, element: HTMLElement): void {
 		if (row.frame) {
 			first.append(h("span", { class: "number" }, `#${row.in - 1}`), frameLine(row.frame, 110));
-			return element;
+			return;
 		}
 		if (row.note !== null) {
 			first.append(h("span", { class: "note" }, row.note));
-			return element;
+			return;
 		}
 		const node = row.node!;
-		first.append(h("span", { class: "twist", "aria-hidden": "true" }, row.open ? "▾" : "▸"), h("span", { class: "column-tag" }, node.column!), name(this.nameOf(node), 90, node.column!), ...this.extra(node));
+		first.append(h("span", { class: "column-tag" }, node.column!), name(this.nameOf(node), 90, node.column!), ...this.extra(node));
 		const s = node.sums;
 		const figure = (field: Field, child: globalThis.Node | string): HTMLElement => h("div", { class: `cell figure f-${field}`, role: "gridcell" }, child);
 		const share = this.tree ? MEASURES.impacting(s) / (MEASURES.impacting(this.tree.sums) || 1) : 0;
@@ -319,7 +274,6 @@ export class Table {
 			figure("peak", size(curve.peak)),
 			h("div", { class: "cell f-spark", role: "gridcell" }, sparkElement(curve.values)),
 		);
-		return element;
 	}
 
 	private extra(node: Node): HTMLElement[] {
@@ -333,59 +287,10 @@ export class Table {
 		return [];
 	}
 
-	private toggle(index: number, open?: boolean): void {
-		const row = this.rows[index];
-		if (!row?.children) return;
-		const want = open ?? !row.open;
-		if (want === this.opensFirst(row.node!)) this.toggled.delete(row.key);
+	private toggle(row: Row, open: boolean): void {
+		if (open === this.opensFirst(row.node!)) this.toggled.delete(row.key);
 		else this.toggled.add(row.key);
-		this.active = index;
 		this.arrange();
-	}
-
-	private onClick(event: MouseEvent): void {
-		const element = (event.target as HTMLElement).closest<HTMLElement>(".tr");
-		if (!element) return;
-		const selection = getSelection();
-		if (selection && !selection.isCollapsed) return; // a name is being copied
-		this.active = Number(element.dataset.index);
-		this.toggle(this.active);
-		if (!this.rows[this.active]?.children) this.show();
-		this.scroll.focus({ preventScroll: true });
-	}
-
-	private go(index: number): void {
-		this.active = Math.min(Math.max(index, 0), this.rows.length - 1);
-		const top = this.active * ROW;
-		const head = this.head.offsetHeight;
-		if (top < this.scroll.scrollTop) this.scroll.scrollTop = top;
-		else if (top + ROW + head > this.scroll.scrollTop + this.scroll.clientHeight) this.scroll.scrollTop = top + ROW + head - this.scroll.clientHeight;
-		this.show();
-	}
-
-	private onKey(event: KeyboardEvent): void {
-		if (event.target !== this.scroll) return;
-		const row = this.rows[this.active];
-		const page = Math.max(1, Math.floor(this.scroll.clientHeight / ROW) - 2);
-		const parent = (): void => {
-			for (let i = this.active - 1; i >= 0; i--) if (this.rows[i]!.level < (row?.level ?? 0)) return this.go(i);
-		};
-		const actions: Record<string, () => void> = {
-			ArrowDown: () => this.go(this.active + 1),
-			ArrowUp: () => this.go(this.active - 1),
-			PageDown: () => this.go(this.active + page),
-			PageUp: () => this.go(this.active - page),
-			Home: () => this.go(0),
-			End: () => this.go(this.rows.length - 1),
-			ArrowRight: () => (row?.children && !row.open ? this.toggle(this.active, true) : this.go(this.active + 1)),
-			ArrowLeft: () => (row?.open ? this.toggle(this.active, false) : parent()),
-			Enter: () => this.toggle(this.active),
-			" ": () => this.toggle(this.active),
-		};
-		const action = actions[event.key];
-		if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
-		event.preventDefault();
-		action();
 	}
 }
 

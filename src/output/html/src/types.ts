@@ -62,7 +62,14 @@ export interface Stack {
 	newest: number | null;
 	growth: Growth | null;
 	settled_later?: Amount; // of impacting: freed within the settling time
+	leaks?: Leaks | null; // of impacting, by a look at the window's end
+	holder?: string[] | null; // how one of those that are held is held, root first
 }
+
+export type Reach = "definite" | "indirect" | "possible" | "reachable";
+
+/** By whether the process can still get at the blocks. */
+export type Leaks = Record<Reach, Amount>;
 
 /** Stacks that come from one line of own code, and are judged alike. */
 export interface Suspect {
@@ -161,6 +168,7 @@ export interface Report {
 	threads: { tid: number; name: string | null }[];
 	stacks: Stack[];
 	suspects?: Suspect[];
+	leaks?: Leaks | null;
 	frames?: Frame[];
 }
 
@@ -189,4 +197,75 @@ export interface Page {
 	version: number;
 	report: Report | { schema: string; processes: Report[] };
 	processes: PageProcess[];
+}
+
+/* --- a look at a heap: schema memwatch.heap/1, see ../../json_heap.c ------------------------------------------- */
+
+export interface HeapLine {
+	name: string;
+	detail: string;
+	bytes: number;
+	swapped: number;
+}
+
+export interface HeapAllocator {
+	name: string;
+	version: string;
+	module: string | null;
+	walked: boolean;
+	why: string | null;
+	arenas: number;
+	live: Amount;
+	free: Amount;
+	retained: { bytes: number };
+	trimmable: { bytes: number } | null;
+	cached: { bytes: number };
+	skipped: { bytes: number };
+}
+
+export interface HeapGroup {
+	class: string | null;
+	size: number | null; // null: various
+	allocator: string | null;
+	arena: string | null;
+	verdict: Reach | null;
+	blocks: Amount;
+	stack: string | null;
+	holder: string[] | null; // root first; null: not looked for, or none
+	sample: string[]; // addresses
+}
+
+/** What is held by way of one thing, and what of it is that thing's own. */
+export interface Holder {
+	name: string;
+	retained: Amount;
+	own: Amount;
+	children: Holder[];
+}
+
+export interface Heap {
+	schema: string;
+	target: { pid: number; comm: string | null; exe: string | null };
+	started: string | null;
+	method: "fork" | "live";
+	why: string | null; // no copy was read
+	pause_ns: number;
+	seconds: number;
+	scanned: number;
+	unread: number;
+	rss: number;
+	swapped: number;
+	page_tables: number | null;
+	leaks: Leaks;
+	account: HeapLine[];
+	allocators: HeapAllocator[];
+	groups: HeapGroup[];
+	holders?: Holder[] | null;
+	skipped: { start: string; bytes: number; why: string }[];
+	advice: string[];
+}
+
+export interface HeapPage {
+	version: number;
+	heap: Heap;
 }

@@ -2,7 +2,7 @@
 // verdicts.ts: the report's verdicts on stacks, in words, with the figures that they rest on.
 import { h } from "./dom";
 import { bytes, many, percent, seconds } from "./format";
-import type { Growth, Stack } from "./types";
+import type { Growth, Reach, Stack } from "./types";
 
 export interface Verdict {
 	rank: number;
@@ -24,6 +24,17 @@ const VERDICTS: Record<string, Verdict> = {
 };
 /** Of stacks that the report does not judge, as nothing of them was outstanding at its end. */
 export const FREED_LATER: Verdict = { rank: 5, badge: "freed later", tone: "plain", means: "What was there at the end of this interval was freed by the end of the window." };
+
+/** Whether the process can still get at blocks: memcheck's verdicts. In the order of what to look at first. */
+export const REACHES: Record<Reach, Verdict> = {
+	definite: { rank: 0, badge: "definitely lost", tone: "bad", means: "No pointer to it is left." },
+	indirect: { rank: 1, badge: "indirectly lost", tone: "bad", means: "Only lost blocks point to it." },
+	possible: { rank: 2, badge: "possibly lost", tone: "warn", means: "Only pointers into the middle of a block lead to it." },
+	reachable: { rank: 3, badge: "still reachable", tone: "calm", means: "Pointers lead to it from a root: a register, a stack, a variable, memory that no allocator owns." },
+};
+/** Of what is lost, for certain or with what holds it. */
+export const LOST: Verdict = { rank: 0, badge: "lost", tone: "bad", means: "No pointer to some of its blocks is left." };
+export const REACH_NAMES = Object.keys(REACHES) as Reach[];
 
 /** Of the window, whatever interval is looked at. */
 export function verdictOf(growth: { verdict: string } | null): Verdict {
