@@ -149,7 +149,8 @@ struct mw_error *mw_reach_scan_roots(const struct mw_reached *reached, struct mw
 	if (!ranges)
 		return mw_error_nomem();
 	for (size_t i = 0; i < roots->count; i++)
-		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE};
+		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE,
+						   roots->ranges[i].code};
 	*words = (struct mw_root_words){.thread = MW_ROOT_NO_THREAD};
 	scan_threads(reached->image, scan, words);
 	mw_scan_ranges(scan, ranges, roots->count);

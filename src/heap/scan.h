@@ -46,6 +46,7 @@ struct mw_frontier {
 struct mw_scan_range {
 	mw_addr start, end;
 	uint32_t source; /* what the words come from: a block, or MW_BLOCK_NONE */
+	bool code;       /* words at any address, also of 4 bytes alone: parts of instructions */
 };
 
 /* A word that points into a live block. */
