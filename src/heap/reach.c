@@ -449,6 +449,7 @@ static struct mw_error *reach(struct mw_reached *reached, const struct mw_reach_
 	MW_TRY(prepare(reached, options));
 	MW_TRY(mw_scan_create(reached->image, reached->blocks, options, options->threads, &scan));
 	search.scan = scan;
+	mw_scan_set_cells(scan, reached->holders);
 	pthread_mutex_init(&search.lock, NULL);
 	err = search_all(&search, options);
 	if (!err && options->interrupted && *options->interrupted)

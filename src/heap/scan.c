@@ -14,7 +14,7 @@
 #define LARGE  (UINT64_C(1) << 20)   /* blocks of this size are cut into windows */
 #define GAP    UINT64_C(512)         /* between blocks, read with them: another piece would cost as much time */
 #define FEW    16u                   /* so many small blocks are read by pages, which may well be wanted again */
-#define GROUP  512U                  /* blocks that a thread takes at once */
+#define GROUP  MW_BLOCKS_AT_ONCE     /* blocks that a thread takes at once */
 #define FOUND  256U
 #define SHARED GROUP /* a frontier of fewer is scanned by one thread: to start others would take longer */
 #define PAGES  64U
@@ -23,6 +23,7 @@
 struct word {
 	mw_addr word, at;
 	uint32_t source;
+	const struct mw_span *span; /* NULL: it is looked at even if it was met */
 };
 
 /* A page that was read for the words in it. */
@@ -55,6 +56,7 @@ struct mw_scan {
 	mw_scan_visit *visit;
 	void *context;
 	const _Atomic uint64_t *bits;
+	const _Atomic uint32_t *cells;
 	const struct mw_span *spans;
 	bool once;
 	/* A bit for 16 bytes of all spans, 1/128 of them: whether a word with that address was met. NULL: not kept. */
@@ -77,50 +79,7 @@ struct mw_scan {
 	struct mw_scan_worker **workers;
 };
 
-/* --- frontiers ------------------------------------------------------------------------------------------------------ */
-
-struct mw_error *mw_frontier_init(struct mw_frontier *frontier, uint32_t blocks)
-{
-	struct mw_frontier made = {.capacity = blocks / 32 + 1024, .words = mw_bits_words(blocks)};
-
-	made.list = calloc(made.capacity, sizeof(*made.list));
-	made.bits = calloc(made.words, sizeof(*made.bits));
-	if (!made.list || !made.bits) {
-		mw_frontier_deinit(&made);
-		return mw_error_nomem();
-	}
-	*frontier = made;
-	return NULL;
-}
-
-void mw_frontier_deinit(struct mw_frontier *frontier)
-{
-	free(frontier->list);
-	free((void *)frontier->bits);
-	*frontier = (struct mw_frontier){0};
-}
-
-void mw_frontier_add(struct mw_frontier *frontier, uint32_t number)
-{
-	if (!frontier->wide && frontier->count < frontier->capacity) {
-		frontier->list[frontier->count++] = number;
-		return;
-	}
-	if (!frontier->wide) {
-		frontier->wide = true;
-		for (size_t i = 0; i < frontier->count; i++)
-			mw_bits_set(frontier->bits, frontier->list[i]);
-	}
-	mw_bits_set(frontier->bits, number);
-}
-
-static void empty(struct mw_frontier *frontier)
-{
-	if (frontier->wide)
-		memset((void *)frontier->bits, 0, frontier->words * sizeof(*frontier->bits));
-	frontier->wide = false;
-	frontier->count = 0;
-}
+/* --- what is found -------------------------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -242,14 +201,43 @@ bool mw_scan_peek(struct mw_scan_worker *worker, mw_addr addr, uint64_t *out)
 
 /* --- scanning ------------------------------------------------------------------------------------------------------- */
 
+static inline uint64_t met_number(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
+{
+	return scan->met_first[span - scan->spans] + (word - span->start) / 16;
+}
+
+/* Has the word been met in this pass? Where two threads meet words at the same time, both may find that it has
+ * not. */
+static inline bool was_met(const struct mw_scan *scan, const struct word *word)
+{
+	uint64_t number, bit, bits;
+
+	if (!scan->once || !word->span || word->word % 16 != 0)
+		return false;
+	number = met_number(scan, word->span, word->word);
+	bit = UINT64_C(1) << (number % 64);
+	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
+	if (bits & bit)
+		return true;
+	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
+	return false;
+}
+
 /* Each step waits for memory: one for all of the batch. */
 static void visit_batch(struct mw_scan_worker *worker)
 {
 	struct mw_scan *scan = worker->scan;
 	struct mw_pointer pointers[BATCH];
-	size_t count = 0;
+	size_t words = 0, count = 0;
 
 	for (size_t i = 0; i < worker->batch_count; i++) {
+		if (was_met(scan, &worker->batch[i]))
+			continue;
+		worker->batch[words] = worker->batch[i];
+		mw_blocks_prefetch(scan->blocks, worker->batch[words++].word);
+	}
+	worker->batch_count = 0;
+	for (size_t i = 0; i < words; i++) {
 		const struct word *word = &worker->batch[i];
 		struct mw_pointer *pointer = &pointers[count];
 
@@ -259,36 +247,20 @@ static void visit_batch(struct mw_scan_worker *worker)
 		pointer->source = word->source;
 		if (scan->bits)
 			__builtin_prefetch((const void *)&scan->bits[pointer->block.number / 64]);
+		if (scan->cells)
+			__builtin_prefetch((const void *)&scan->cells[pointer->block.number], 1);
 		count++;
 	}
-	worker->batch_count = 0;
 	for (size_t i = 0; i < count; i++)
 		scan->visit(scan->context, worker, &pointers[i]);
 }
 
-static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source,
+				const struct mw_span *span)
 {
-	mw_blocks_prefetch(worker->scan->blocks, word);
-	worker->batch[worker->batch_count++] = (struct word){word, at, source};
+	worker->batch[worker->batch_count++] = (struct word){word, at, source, span};
 	if (worker->batch_count == BATCH)
 		visit_batch(worker);
-}
-
-/* Has the word been met in this pass? Where two threads meet words at the same time, both may find that it has
- * not. */
-static inline bool was_met(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
-{
-	uint64_t number, bit, bits;
-
-	if (!scan->once || word % 16 != 0)
-		return false;
-	number = scan->met_first[span - scan->spans] + (word - span->start) / 16;
-	bit = UINT64_C(1) << (number % 64);
-	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
-	if (bits & bit)
-		return true;
-	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
-	return false;
 }
 
 static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
@@ -300,8 +272,11 @@ static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr
 	if (word - scan->lowest >= scan->extent)
 		return;
 	span = mw_blocks_span_of(scan->blocks, word);
-	if (span && !was_met(scan, span, word))
-		put_in_batch(worker, word, at, source);
+	if (!span)
+		return;
+	if (scan->once)
+		__builtin_prefetch((const void *)&scan->met[met_number(scan, span, word) / 64], 1);
+	put_in_batch(worker, word, at, source, span);
 }
 
 static void report(struct mw_scan *scan, uint64_t scanned)
@@ -569,16 +544,13 @@ static void scan_frontier(struct mw_scan_worker *worker)
 	size_t count, small;
 
 	while ((count = take(scan, numbers)) > 0) {
+		count = mw_blocks_get_all(scan->blocks, numbers, count, blocks);
 		small = 0;
 		for (size_t i = 0; i < count; i++) {
-			struct mw_block *block = &blocks[small];
-
-			if (!mw_blocks_get(scan->blocks, numbers[i], block))
-				continue;
-			if (block->size >= WINDOW - PAGE)
-				put_off(worker, block);
+			if (blocks[i].size >= WINDOW - PAGE)
+				put_off(worker, &blocks[i]);
 			else
-				small++;
+				blocks[small++] = blocks[i];
 		}
 		scan_blocks(worker, blocks, small);
 	}
@@ -640,7 +612,7 @@ void mw_scan_frontier(struct mw_scan *scan, struct mw_frontier *frontier)
 	run(scan, scan_frontier, frontier->wide || frontier->count >= SHARED);
 	if (scan->large_count)
 		mw_scan_ranges(scan, scan->large, scan->large_count);
-	empty(frontier);
+	mw_frontier_empty(frontier);
 }
 
 void mw_scan_block(struct mw_scan *scan, uint32_t number)
@@ -658,7 +630,7 @@ void mw_scan_block(struct mw_scan *scan, uint32_t number)
 
 void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source)
 {
-	put_in_batch(scan->workers[0], word & scan->mask, at, source);
+	put_in_batch(scan->workers[0], word & scan->mask, at, source, NULL);
 	visit_batch(scan->workers[0]);
 	hand_in(scan->workers[0]);
 }
@@ -752,6 +724,11 @@ void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, co
 	scan->once = once && scan->met;
 	if (scan->once)
 		memset((void *)scan->met, 0, scan->met_words * sizeof(*scan->met));
+}
+
+void mw_scan_set_cells(struct mw_scan *scan, const _Atomic uint32_t *cells)
+{
+	scan->cells = cells;
 }
 
 void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next)
