@@ -8,6 +8,7 @@
 #ifndef MW_HEAP_IMAGE_H
 #define MW_HEAP_IMAGE_H
 
+#include <memwatch/arch.h>
 #include <memwatch/types.h>
 
 #include <sys/types.h>
@@ -43,6 +44,7 @@ struct mw_image_thread {
 	uint64_t registers[MW_IMAGE_REGISTERS];
 	size_t register_count; /* 0: they could not be read */
 	mw_addr pc, sp, thread_pointer;
+	struct mw_regs regs; /* the general ones; all 0 where register_count is */
 };
 
 /* One of several parts of memory that are read together. */

@@ -105,6 +105,7 @@ static struct mw_error *read_thread(const struct mw_quiet_thread *thread, struct
 		return NULL;
 	}
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
+	out->regs = regs.general;
 	out->pc = regs.general.pc;
 	out->sp = regs.general.gpr[mw_machine.sp];
 	out->thread_pointer = regs.general.thread_pointer;

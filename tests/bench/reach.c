@@ -270,7 +270,7 @@ static void measure(const struct mw_image *image, const struct mw_blocks *blocks
 
 	must(mw_modules_create(&modules));
 	must(mw_classes_create(image, modules, &classes));
-	must(mw_root_names_create(image, classes, &names));
+	must(mw_root_names_create(image, classes, modules, &names));
 	options.number_context = names;
 	peak_mib();
 	must(mw_reach(image, blocks, &options, &reached));
