@@ -475,13 +475,19 @@ static uint64_t next_bit(const uint64_t *words, uint64_t at, uint64_t bits)
 	return word ? i * 64 + (uint64_t)__builtin_ctzll(word) : bits;
 }
 
-/* Where segment `rank` of a span of any sizes begins, in grains. */
-static uint64_t select_begin(const struct mw_span *span, uint32_t wanted)
+/* In which RANK_WORDS words segment `wanted` of a span of any sizes begins, from `low` on: a guess, or 0. */
+static size_t select_words(const struct mw_span *span, uint32_t wanted, size_t low)
 {
-	size_t low = 0, high = words_for(grains_of(span)) / RANK_WORDS, word;
-	uint32_t left;
-	uint64_t bits;
+	size_t high = words_for(grains_of(span)) / RANK_WORDS, step = 1;
 
+	if (low >= high || span->ranks[low] > wanted)
+		low = 0;
+	while (low + step < high && span->ranks[low + step] <= wanted) {
+		low += step;
+		step *= 2;
+	}
+	if (low + step < high)
+		high = low + step;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -490,12 +496,27 @@ static uint64_t select_begin(const struct mw_span *span, uint32_t wanted)
 		else
 			high = middle;
 	}
+	return low;
+}
+
+/* Where it begins, in grains, by those words. */
+static uint64_t select_in(const struct mw_span *span, uint32_t wanted, size_t low)
+{
+	size_t word;
+	uint32_t left;
+	uint64_t bits;
+
 	left = wanted - span->ranks[low];
 	for (word = low * RANK_WORDS; left >= (uint32_t)__builtin_popcountll(span->begins[word]); word++)
 		left -= (uint32_t)__builtin_popcountll(span->begins[word]);
 	for (bits = span->begins[word]; left; left--)
 		bits &= bits - 1;
 	return word * 64 + (uint64_t)__builtin_ctzll(bits);
+}
+
+static uint64_t select_begin(const struct mw_span *span, uint32_t wanted)
+{
+	return select_in(span, wanted, select_words(span, wanted, 0));
 }
 
 /* How many segments begin at or before a grain. */
@@ -610,13 +631,11 @@ void mw_blocks_prefetch(const struct mw_blocks *blocks, mw_addr addr)
 	__builtin_prefetch(&span->ranks[grain / RANK_BITS]);
 }
 
-bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out)
+/* Of a number that there is. */
+static const struct mw_span *span_of_number(const struct mw_blocks *blocks, uint32_t number)
 {
 	size_t low = 0, high = blocks->span_count;
-	const struct mw_span *span;
 
-	if (number >= blocks->segments)
-		return false;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -625,9 +644,55 @@ bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_bl
 		else
 			high = middle;
 	}
-	span = &blocks->spans[low];
+	return &blocks->spans[low];
+}
+
+bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out)
+{
+	const struct mw_span *span;
+
+	if (number >= blocks->segments)
+		return false;
+	span = span_of_number(blocks, number);
 	number -= span->first;
 	return segment_at(blocks, span, number, span->segment ? 0 : select_begin(span, number), out);
+}
+
+/* Each step waits for memory: one for all of them. */
+size_t mw_blocks_get_all(const struct mw_blocks *blocks, const uint32_t *numbers, size_t count, struct mw_block *out)
+{
+	struct {
+		const struct mw_span *span;
+		size_t words;
+	} places[MW_BLOCKS_AT_ONCE];
+	const struct mw_span *span = NULL;
+	size_t words = 0, live = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!span || numbers[i] - span->first >= span->segments) {
+			span = numbers[i] < blocks->segments ? span_of_number(blocks, numbers[i]) : NULL;
+			words = 0;
+		}
+		places[i].span = span;
+		if (!span || span->segment)
+			continue;
+		places[i].words = words = select_words(span, numbers[i] - span->first, words);
+		__builtin_prefetch(&span->begins[words * RANK_WORDS]);
+		__builtin_prefetch(&span->begins[words * RANK_WORDS + RANK_WORDS - 1]);
+		__builtin_prefetch(&span->live[words * RANK_WORDS]);
+		__builtin_prefetch(&span->live[words * RANK_WORDS + RANK_WORDS - 1]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		uint32_t rank;
+
+		span = places[i].span;
+		if (!span)
+			continue;
+		rank = numbers[i] - span->first;
+		live += segment_at(blocks, span, rank, span->segment ? 0 : select_in(span, rank, places[i].words),
+				   &out[live]);
+	}
+	return live;
 }
 
 bool mw_span_next(const struct mw_span *span, mw_addr *at, struct mw_segment *out)

@@ -138,6 +138,9 @@ bool mw_blocks_find_start(const struct mw_blocks *blocks, mw_addr addr, uint32_t
 void mw_blocks_prefetch(const struct mw_blocks *blocks, mw_addr addr);
 /* The block of a number; false: that segment is free. */
 bool mw_blocks_get(const struct mw_blocks *blocks, uint32_t number, struct mw_block *out);
+/* The blocks of ascending numbers, at most MW_BLOCKS_AT_ONCE, in less time; how many of them are live. */
+#define MW_BLOCKS_AT_ONCE 512u
+size_t mw_blocks_get_all(const struct mw_blocks *blocks, const uint32_t *numbers, size_t count, struct mw_block *out);
 
 /* Goes through a span's segments, live and free, by address. `at` begins at the span's start; false at its end. */
 struct mw_segment {

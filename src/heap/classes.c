@@ -35,7 +35,8 @@ struct mw_classes {
 	struct mw_map names;         /* words to names; `none` where a word is no vtable's */
 	struct variables *variables; /* by module */
 	size_t variables_count;
-	char **texts; /* all names of classes */
+	struct variables thread_variables; /* of the program itself */
+	char **texts;                      /* all names of classes */
 	size_t text_count, text_capacity;
 };
 
@@ -54,17 +55,22 @@ struct mw_error *mw_classes_create(const struct mw_image *image, const struct mw
 	return NULL;
 }
 
+static void deinit_variables(const struct variables *table)
+{
+	MW_EACH(variable, table->items, table->count) {
+		free(variable->mangled);
+		free(variable->name);
+	}
+	free(table->items);
+}
+
 void mw_classes_destroy(struct mw_classes *classes)
 {
 	if (!classes)
 		return;
-	MW_EACH(table, classes->variables, classes->variables_count) {
-		MW_EACH(variable, table->items, table->count) {
-			free(variable->mangled);
-			free(variable->name);
-		}
-		free(table->items);
-	}
+	MW_EACH(table, classes->variables, classes->variables_count)
+		deinit_variables(table);
+	deinit_variables(&classes->thread_variables);
 	free(classes->variables);
 	MW_EACH(text, classes->texts, classes->text_count)
 		free(*text);
@@ -75,12 +81,12 @@ void mw_classes_destroy(struct mw_classes *classes)
 
 /* --- variables ------------------------------------------------------------------------------------------------------ */
 
-static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
+static bool add_variable(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct variables *table = context;
 	struct variable *variable;
 
-	if (!symbol->object || !symbol->size)
+	if (!symbol->size)
 		return true;
 	table->no_memory = !MW_VECTOR_ROOM(table->items, table->count, table->capacity);
 	if (table->no_memory)
@@ -92,11 +98,27 @@ static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
 	return !table->no_memory;
 }
 
+static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
+{
+	return !symbol->object || add_variable(context, symbol);
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct variable *x = a, *y = b;
 
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static struct mw_error *read_variables(struct variables *table, struct mw_error *err)
+{
+	table->read = true;
+	MW_TRY(err);
+	if (table->no_memory)
+		return mw_error_nomem();
+	if (table->items)
+		qsort(table->items, table->count, sizeof(*table->items), by_address);
+	return NULL;
 }
 
 /* The variables of a module, read when they are first asked for. */
@@ -109,13 +131,7 @@ static struct mw_error *variables_of(struct mw_classes *classes, const struct mw
 	*out = table;
 	if (table->read || !module->elf)
 		return NULL;
-	table->read = true;
-	MW_TRY(mw_elf_each_symbol(module->elf, see_symbol, table));
-	if (table->no_memory)
-		return mw_error_nomem();
-	if (table->items)
-		qsort(table->items, table->count, sizeof(*table->items), by_address);
-	return NULL;
+	return read_variables(table, mw_elf_each_symbol(module->elf, see_symbol, table));
 }
 
 /* The module whose data an address lies in: zeroed data (.bss) goes on behind the file's, in memory of no file. */
@@ -127,19 +143,13 @@ static const struct mw_module *module_of(const struct mw_classes *classes, mw_ad
 	return mapping && addr < mapping->bss_end ? mw_modules_find(classes->modules, mapping->start - 1) : module;
 }
 
-static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, struct variable **out, uint64_t *offset)
+static void find_in(const struct variables *table, uint64_t addr, struct variable **out, uint64_t *offset)
 {
-	const struct mw_module *module = module_of(classes, addr);
-	struct variables *table = NULL;
 	size_t count;
 
 	*out = NULL;
-	if (!module || !module->elf)
-		return NULL;
-	MW_TRY(variables_of(classes, module, &table));
-	if (!table || !table->items)
-		return NULL;
-	addr -= module->bias;
+	if (!table->items)
+		return;
 	count = mw_vector_up_to(table->items, table->count, sizeof(*table->items), offsetof(struct variable, vaddr),
 				addr);
 	/* Several may begin at one address, and the last of them may be the shortest. */
@@ -149,6 +159,18 @@ static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, 
 		*out = &table->items[i];
 		*offset = addr - table->items[i].vaddr;
 	}
+}
+
+static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, struct variable **out, uint64_t *offset)
+{
+	const struct mw_module *module = module_of(classes, addr);
+	struct variables *table = NULL;
+
+	*out = NULL;
+	if (!module || !module->elf)
+		return NULL;
+	MW_TRY(variables_of(classes, module, &table));
+	find_in(table, addr - module->bias, out, offset);
 	return NULL;
 }
 
@@ -159,21 +181,49 @@ const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr)
 	return module ? module->path : NULL;
 }
 
-struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, struct mw_variable *out)
+static struct mw_error *describe(struct variable *variable, uint64_t offset, uint32_t module, struct mw_variable *out)
 {
-	struct variable *variable;
-	uint64_t offset;
-
 	*out = (struct mw_variable){0};
-	MW_TRY(find_variable(classes, addr, &variable, &offset));
 	if (!variable)
 		return NULL;
 	if (!variable->name)
 		variable->name = mw_demangle(variable->mangled);
 	if (!variable->name)
 		return mw_error_nomem();
-	*out = (struct mw_variable){variable->name, offset, variable->size};
+	*out = (struct mw_variable){variable->name, offset, variable->size, module};
 	return NULL;
+}
+
+struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, struct mw_variable *out)
+{
+	const struct mw_module *module = module_of(classes, addr);
+	struct variable *variable;
+	uint64_t offset = 0;
+
+	MW_TRY(find_variable(classes, addr, &variable, &offset));
+	return describe(variable, offset, module ? module->number : 0, out);
+}
+
+/* The program's variables are the first block of the thread's vector of them: the second word of its control block. */
+struct mw_error *mw_classes_thread_variable(struct mw_classes *classes, mw_addr thread_pointer, mw_addr addr,
+					    struct mw_variable *out)
+{
+	struct variables *table = &classes->thread_variables;
+	const struct mw_module *program = mw_modules_get(classes->modules, 0);
+	struct variable *variable = NULL;
+	mw_addr vector, block;
+	uint64_t offset = 0;
+
+	*out = (struct mw_variable){0};
+	if (!program || !program->elf || program->elf->soname ||
+	    !mw_image_read(classes->image, thread_pointer + sizeof(vector), &vector, sizeof(vector)) ||
+	    !mw_image_read(classes->image, vector + 2 * sizeof(vector), &block, sizeof(block)))
+		return NULL;
+	if (!table->read)
+		MW_TRY(read_variables(table, mw_elf_each_thread_variable(program->elf, add_variable, table)));
+	if (block <= addr && addr < thread_pointer)
+		find_in(table, addr - block, &variable, &offset);
+	return describe(variable, offset, program->number, out);
 }
 
 /* --- classes -------------------------------------------------------------------------------------------------------- */

@@ -29,10 +29,15 @@ struct mw_variable {
 	const char *name; /* demangled; NULL: none is known. Good as long as `classes` */
 	uint64_t offset;  /* how far into it */
 	uint64_t size;
+	uint32_t module; /* whose it is */
 };
 
 /* The variable that an address lies in. Errors: MEMORY. */
 struct mw_error *mw_classes_variable(struct mw_classes *classes, mw_addr addr, struct mw_variable *out) MW_MUST_CHECK;
+
+/* The same of a variable of the thread whose control block is at `thread_pointer`: of the program's own ones. */
+struct mw_error *mw_classes_thread_variable(struct mw_classes *classes, mw_addr thread_pointer, mw_addr addr,
+					    struct mw_variable *out) MW_MUST_CHECK;
 
 /* The path of the file whose data an address lies in, zeroed data too; NULL: none is known. Good as long as `modules`. */
 const char *mw_classes_file(const struct mw_classes *classes, mw_addr addr);

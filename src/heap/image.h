@@ -8,6 +8,7 @@
 #ifndef MW_HEAP_IMAGE_H
 #define MW_HEAP_IMAGE_H
 
+#include <memwatch/arch.h>
 #include <memwatch/types.h>
 
 #include <sys/types.h>
@@ -46,11 +47,21 @@ struct mw_image_thread {
 	uint64_t registers[MW_IMAGE_REGISTERS];
 	size_t register_count; /* 0: they could not be read */
 	mw_addr pc, sp, thread_pointer;
+	struct mw_regs regs; /* the general ones; all 0 where register_count is */
+};
+
+/* One of several parts of memory that are read together. */
+struct mw_image_piece {
+	mw_addr addr;
+	size_t size;
 };
 
 struct mw_image {
 	/* Copy up to `size` bytes from `addr` on; how many there were. For any thread, several at once. */
 	size_t (*read_some)(void *context, mw_addr addr, void *out, size_t size);
+	/* Copy pieces, by address, one behind another to `out`, as far as they are there: how many bytes. One call is quicker
+	 * than many of read_some. NULL: there is no such way. */
+	size_t (*read_pieces)(void *context, const struct mw_image_piece *pieces, size_t count, void *out);
 	void *context;
 	pid_t pid; /* 0: of no process */
 	/* By address. */

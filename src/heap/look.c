@@ -138,7 +138,7 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 	MW_TRY(mw_blocks_create(&look->blocks));
 	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
-	MW_TRY(mw_root_names_create(image, look->classes, &look->names));
+	MW_TRY(mw_root_names_create(image, look->classes, look->modules, &look->names));
 	reach.number_context = look->names;
 	return mw_reach(image, look->blocks, &reach, &look->reached);
 }

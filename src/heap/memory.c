@@ -12,7 +12,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PAGE 4096u
+#define STRETCH     (UINT64_C(1) << 30) /* of memory that is looked at for a part that is all there */
+#define MOST_PIECES 512u
+#define PAGE        4096u
 
 /* Of what the machine has left, pages that are in swap may take a fourth. */
 static int_least64_t swap_allowed(pid_t pid)
@@ -190,4 +192,45 @@ size_t mw_memory_read_some(void *context, mw_addr addr, void *out, size_t size)
 			break;
 	}
 	return done;
+}
+
+/* How far from `addr` on all can be read of the copy at once. */
+static mw_addr copied_up_to(const struct mw_memory *memory, mw_addr addr)
+{
+	const struct mw_image *image = memory->image;
+	const struct mw_image_mapping *mapping = mw_image_mapping_of(image, addr);
+	struct mw_image_residence there;
+	mw_addr from, to;
+
+	if (!mapping || !memory->copied[mapping - image->mappings] ||
+	    !mw_image_next_present(image, addr, mapping->end - addr < STRETCH ? mapping->end : addr + STRETCH, &from,
+				   &to) ||
+	    from > addr)
+		return addr;
+	there = mw_image_residence(image, addr, to);
+	return there.swapped ? addr : to;
+}
+
+size_t mw_memory_read_pieces(void *context, const struct mw_image_piece *pieces, size_t count, void *out)
+{
+	const struct mw_memory *memory = context;
+	struct iovec there[MOST_PIECES], here = {.iov_base = out};
+	mw_addr from = 0, to = 0;
+	ssize_t got;
+	size_t i;
+
+	for (i = 0; i < count && i < MOST_PIECES; i++) {
+		const struct mw_image_piece *piece = &pieces[i];
+
+		if (piece->addr < from || piece->addr + piece->size > to) {
+			from = piece->addr;
+			to = copied_up_to(memory, from);
+			if (piece->addr + piece->size > to)
+				break;
+		}
+		there[i] = (struct iovec){.iov_base = (void *)(uintptr_t)piece->addr, .iov_len = piece->size};
+		here.iov_len += piece->size;
+	}
+	got = memory->copy && i ? process_vm_readv(memory->copy, &here, 1, there, i, 0) : 0;
+	return got > 0 ? (size_t)got : 0;
 }

@@ -40,5 +40,7 @@ void mw_memory_deinit(struct mw_memory *memory);
 void mw_memory_set_copy(struct mw_memory *memory, pid_t copy);
 /* image.h's read_some. */
 size_t mw_memory_read_some(void *memory, mw_addr addr, void *out, size_t size);
+/* image.h's read_pieces: only of what is in memory, and in the copy. */
+size_t mw_memory_read_pieces(void *memory, const struct mw_image_piece *pieces, size_t count, void *out);
 
 #endif

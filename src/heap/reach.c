@@ -149,7 +149,8 @@ struct mw_error *mw_reach_scan_roots(const struct mw_reached *reached, struct mw
 	if (!ranges)
 		return mw_error_nomem();
 	for (size_t i = 0; i < roots->count; i++)
-		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE};
+		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE,
+						   roots->ranges[i].code};
 	*words = (struct mw_root_words){.thread = MW_ROOT_NO_THREAD};
 	scan_threads(reached->image, scan, words);
 	mw_scan_ranges(scan, ranges, roots->count);
@@ -448,6 +449,7 @@ static struct mw_error *reach(struct mw_reached *reached, const struct mw_reach_
 	MW_TRY(prepare(reached, options));
 	MW_TRY(mw_scan_create(reached->image, reached->blocks, options, options->threads, &scan));
 	search.scan = scan;
+	mw_scan_set_cells(scan, reached->holders);
 	pthread_mutex_init(&search.lock, NULL);
 	err = search_all(&search, options);
 	if (!err && options->interrupted && *options->interrupted)

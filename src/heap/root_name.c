@@ -16,6 +16,9 @@
 struct mw_root_names {
 	const struct mw_image *image;
 	struct mw_classes *classes;
+	const struct mw_modules *modules;
+	struct mw_symbolizer *symbolizer;
+	struct mw_stacks *stacks;
 	struct mw_index index; /* of: */
 	char **texts;
 	size_t text_capacity;
@@ -28,19 +31,30 @@ struct mw_root_names {
 /* A root's name. All words of [start, end) have it, but for the offset. */
 struct place {
 	char *text;
-	uint64_t offset; /* in the variable */
+	uint64_t offset;  /* in the variable */
+	const char *file; /* where that is declared, or NULL */
+	uint32_t line;
 	mw_addr start, end;
 };
 
 struct mw_error *mw_root_names_create(const struct mw_image *image, struct mw_classes *classes,
-				      struct mw_root_names **out)
+				      const struct mw_modules *modules, struct mw_root_names **out)
 {
 	struct mw_root_names *names = calloc(1, sizeof(*names));
+	struct mw_error *err;
 
 	if (!names)
 		return mw_error_nomem();
 	names->image = image;
 	names->classes = classes;
+	names->modules = modules;
+	err = mw_symbolizer_create(modules, &names->symbolizer);
+	if (!err)
+		err = mw_stacks_create(image, modules, names->symbolizer, &names->stacks);
+	if (err) {
+		mw_root_names_destroy(names);
+		return err;
+	}
 	*out = names;
 	return NULL;
 }
@@ -53,6 +67,8 @@ void mw_root_names_destroy(struct mw_root_names *names)
 		free(*text);
 	free(names->texts);
 	mw_index_deinit(&names->index);
+	mw_stacks_destroy(names->stacks);
+	mw_symbolizer_destroy(names->symbolizer);
 	free(names);
 }
 
@@ -98,9 +114,61 @@ static struct mw_error *name_data(const struct mw_root_names *names, mw_addr at,
 		place->offset = variable.offset;
 		place->start = at - variable.offset;
 		place->end = place->start + variable.size;
+		MW_TRY(mw_symbolizer_variable(names->symbolizer, variable.module, place->start, &place->file,
+					      &place->line));
 		return set_text(place, "global %s", variable.name) ? NULL : mw_error_nomem();
 	}
 	return set_text(place, "data of %s", file ? mw_path_name(file) : "a module") ? NULL : mw_error_nomem();
+}
+
+static struct mw_error *name_thread_data(const struct mw_root_names *names, const struct mw_root *root,
+					 struct place *place)
+{
+	const char *thread = thread_name(names->image, root->tid);
+	struct mw_variable variable = {0};
+	bool made;
+
+	MW_EACH(candidate, names->image->threads, names->image->thread_count)
+		if (candidate->tid == root->tid)
+			MW_TRY(mw_classes_thread_variable(names->classes, candidate->thread_pointer, root->at,
+							  &variable));
+	if (variable.name) {
+		place->offset = variable.offset;
+		place->start = root->at - variable.offset;
+		place->end = place->start + variable.size;
+		made = set_text(place, "thread-local %s of thread %d (%s)", variable.name, (int)root->tid, thread);
+	} else {
+		made = set_text(place, "thread-local data of thread %d (%s)", (int)root->tid, thread);
+	}
+	return made ? NULL : mw_error_nomem();
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static struct mw_error *name_stack(const struct mw_root_names *names, const struct mw_root *root, struct place *place)
+{
+	const char *thread = thread_name(names->image, root->tid);
+	struct mw_stack_place frame;
+	char at[256] = "";
+	bool made;
+
+	MW_TRY(mw_stacks_find(names->stacks, root->tid, root->at, &frame));
+	if (frame.function) {
+		place->start = frame.start;
+		place->end = frame.end;
+		if (frame.file)
+			snprintf(at, sizeof(at), " %s:%" PRIu32, base_name(frame.file), frame.line);
+		made = set_text(place, "stack of thread %d (%s): %s%s%s, frame %" PRIu32, (int)root->tid, thread,
+				frame.function, strchr(frame.function, '(') ? "" : "()", at, frame.frame);
+	} else {
+		made = set_text(place, "stack of thread %d (%s)", (int)root->tid, thread);
+	}
+	return made ? NULL : mw_error_nomem();
 }
 
 static struct mw_error *find_place(const struct mw_root_names *names, const struct mw_root *root, struct place *place)
@@ -116,11 +184,9 @@ static struct mw_error *find_place(const struct mw_root_names *names, const stru
 		made = set_text(place, "register of thread %d (%s)", (int)root->tid, thread);
 		break;
 	case MW_ROOT_STACK:
-		made = set_text(place, "stack of thread %d (%s)", (int)root->tid, thread);
-		break;
+		return name_stack(names, root, place);
 	case MW_ROOT_TLS:
-		made = set_text(place, "thread-local data of thread %d (%s)", (int)root->tid, thread);
-		break;
+		return name_thread_data(names, root, place);
 	case MW_ROOT_DATA:
 		return name_data(names, root->at, place);
 	case MW_ROOT_MAPPING:
@@ -144,18 +210,19 @@ static bool needs_address(const struct mw_root *root, const struct place *place)
 
 struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root *root, char **out)
 {
+	char offset[32] = "", file[256] = "", address[32] = "";
 	struct place place;
 	int length;
 
 	MW_TRY(find_place(names, root, &place));
-	if (root->kind == MW_ROOT_UNKNOWN)
-		length = asprintf(out, "%s, at %#" PRIx64, place.text, root->at);
-	else if (needs_address(root, &place))
-		length = asprintf(out, "%s at %#" PRIx64, place.text, root->at);
-	else if (place.offset)
-		length = asprintf(out, "%s+%" PRIu64, place.text, place.offset);
-	else
-		length = asprintf(out, "%s", place.text);
+	if (place.offset && root->kind == MW_ROOT_DATA)
+		snprintf(offset, sizeof(offset), "+%" PRIu64, place.offset);
+	if (place.file)
+		snprintf(file, sizeof(file), " (%s:%" PRIu32 ")", base_name(place.file), place.line);
+	if (needs_address(root, &place))
+		snprintf(address, sizeof(address), "%s at %#" PRIx64, root->kind == MW_ROOT_UNKNOWN ? "," : "",
+			 root->at);
+	length = asprintf(out, "%s%s%s%s", place.text, offset, file, address);
 	free(place.text);
 	return length < 0 ? mw_error_nomem() : NULL;
 }
@@ -198,20 +265,21 @@ static struct mw_error *number_of(struct mw_root_names *names, char *text, uint3
 	return NULL;
 }
 
-/* Mappings without a name are told apart by where they begin. */
-static struct mw_error *name_of_all(struct place *place, const struct mw_root *root)
+/* The name of what all words of a place count to: mappings are told apart by where they begin. */
+static struct mw_error *complete(struct place *place, const struct mw_root *root)
 {
 	char *text = NULL;
+	int length;
 
-	if (root->kind != MW_ROOT_MAPPING && root->kind != MW_ROOT_UNKNOWN)
+	if (root->kind == MW_ROOT_MAPPING || root->kind == MW_ROOT_UNKNOWN)
+		length = asprintf(&text, "%s from %#" PRIx64 " on", place->text, place->start);
+	else if (place->file)
+		length = asprintf(&text, "%s (%s:%" PRIu32 ")", place->text, base_name(place->file), place->line);
+	else
 		return NULL;
-	if (asprintf(&text, "%s from %#" PRIx64 " on", place->text, place->start) < 0) {
-		free(place->text);
-		return mw_error_nomem();
-	}
 	free(place->text);
-	place->text = text;
-	return NULL;
+	place->text = length < 0 ? NULL : text;
+	return place->text ? NULL : mw_error_nomem();
 }
 
 struct mw_error *mw_root_number(void *context, const struct mw_root *root, uint32_t *number)
@@ -224,7 +292,7 @@ struct mw_error *mw_root_number(void *context, const struct mw_root *root, uint3
 		return NULL;
 	}
 	MW_TRY(find_place(names, root, &place));
-	MW_TRY(name_of_all(&place, root));
+	MW_TRY(complete(&place, root));
 	MW_TRY(number_of(names, place.text, number));
 	if (root->kind == MW_ROOT_REGISTER) /* `at` is no address */
 		return NULL;

@@ -5,12 +5,13 @@
 
 #include "heap/classes.h"
 #include "heap/reach.h"
+#include "heap/stacks.h"
 
 struct mw_root_names;
 
 /* All are borrowed, and must outlive it. Errors: MEMORY. */
 struct mw_error *mw_root_names_create(const struct mw_image *image, struct mw_classes *classes,
-				      struct mw_root_names **out) MW_MUST_CHECK;
+				      const struct mw_modules *modules, struct mw_root_names **out) MW_MUST_CHECK;
 void mw_root_names_destroy(struct mw_root_names *names);
 /* Where a pointer stands, as closely as is known: "global shop::sessions+16". malloc'ed. Errors: MEMORY. */
 struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root *root, char **out) MW_MUST_CHECK;

@@ -33,6 +33,7 @@ struct edge {
 	int begins; /* 1, or -1 where it ends */
 	enum mw_root_kind kind;
 	pid_t tid;
+	bool code;
 };
 
 struct edges {
@@ -40,17 +41,23 @@ struct edges {
 	size_t count, capacity;
 };
 
-static struct mw_error *add(struct edges *edges, enum area area, mw_addr start, mw_addr end, enum mw_root_kind kind,
-			    pid_t tid)
+static struct mw_error *add_edges(struct edges *edges, mw_addr start, mw_addr end, struct edge edge)
 {
 	if (start >= end)
 		return NULL;
-	for (int begins = 1; begins >= -1; begins -= 2) {
+	for (edge.begins = 1; edge.begins >= -1; edge.begins -= 2) {
 		if (!MW_VECTOR_ROOM(edges->items, edges->count, edges->capacity))
 			return mw_error_nomem();
-		edges->items[edges->count++] = (struct edge){begins > 0 ? start : end, area, begins, kind, tid};
+		edge.at = edge.begins > 0 ? start : end;
+		edges->items[edges->count++] = edge;
 	}
 	return NULL;
+}
+
+static struct mw_error *add(struct edges *edges, enum area area, mw_addr start, mw_addr end, enum mw_root_kind kind,
+			    pid_t tid)
+{
+	return add_edges(edges, start, end, (struct edge){.area = area, .kind = kind, .tid = tid});
 }
 
 /* --- mappings ------------------------------------------------------------------------------------------------------- */
@@ -76,18 +83,35 @@ static bool may_hold_pointers(const struct mw_image_mapping *mapping)
 	return mapping->shared ? is_memory_file(mapping->path) : !mapping->exec;
 }
 
+static bool is_generated_code(const struct mw_image_mapping *mapping)
+{
+	return mapping->exec && may_hold_pointers(mapping);
+}
+
+static bool holds_code(const struct mw_image *image, const struct mw_image_mapping *mapping)
+{
+	size_t number = (size_t)(mapping - image->mappings);
+
+	if (is_generated_code(mapping))
+		return true;
+	return mapping->inode == 0 && ((number > 0 && mapping[-1].end == mapping->start && mapping[-1].inode == 0 &&
+					is_generated_code(&mapping[-1])) ||
+				       (number + 1 < image->mapping_count && mapping[1].start == mapping->end &&
+					mapping[1].inode == 0 && is_generated_code(&mapping[1])));
+}
+
 static struct mw_error *add_mappings(struct edges *edges, const struct mw_image *image)
 {
 	MW_EACH(mapping, image->mappings, image->mapping_count) {
-		bool data = mapping->inode != 0 && !mapping->shared;
+		struct edge edge = {.area = AREA_MAPPING, .kind = MW_ROOT_DATA, .code = holds_code(image, mapping)};
 		mw_addr rest = mapping->bss_end ? mapping->bss_end : mapping->start;
 
 		if (!may_hold_pointers(mapping))
 			continue;
-		if (rest > mapping->start)
-			MW_TRY(add(edges, AREA_MAPPING, mapping->start, rest, MW_ROOT_DATA, 0));
-		if (rest < mapping->end)
-			MW_TRY(add(edges, AREA_MAPPING, rest, mapping->end, data ? MW_ROOT_DATA : MW_ROOT_MAPPING, 0));
+		MW_TRY(add_edges(edges, mapping->start, rest, edge));
+		if (!mapping->inode || mapping->shared)
+			edge.kind = MW_ROOT_MAPPING;
+		MW_TRY(add_edges(edges, rest, mapping->end, edge));
 	}
 	return NULL;
 }
@@ -269,12 +293,14 @@ static struct mw_error *sweep(const struct edges *edges, struct mw_roots *roots)
 
 		depth[edge->area] += edge->begins;
 		if (edge->begins > 0)
-			now[edge->area] = (struct mw_root_range){.kind = edge->kind, .tid = edge->tid};
+			now[edge->area] =
+				(struct mw_root_range){.kind = edge->kind, .tid = edge->tid, .code = edge->code};
 		if (range.start == range.end || !depth[AREA_MAPPING] || depth[AREA_HOLE])
 			continue;
 		if ((depth[AREA_OWNED] || depth[AREA_DEAD]) && !depth[AREA_UNKNOWN])
 			continue;
 		range.kind = now[AREA_MAPPING].kind;
+		range.code = now[AREA_MAPPING].code;
 		for (unsigned area = AREA_UNKNOWN; area < AREA_COUNT; area++) {
 			if (depth[area]) {
 				range.kind = now[area].kind;
@@ -282,7 +308,8 @@ static struct mw_error *sweep(const struct edges *edges, struct mw_roots *roots)
 				break;
 			}
 		}
-		if (last && last->end == range.start && last->kind == range.kind && last->tid == range.tid) {
+		if (last && last->end == range.start && last->kind == range.kind && last->tid == range.tid &&
+		    last->code == range.code) {
 			last->end = range.end;
 			continue;
 		}

@@ -12,6 +12,9 @@
  * code that can't be written, read-only shared mappings of files on disks, devices, and the kernel's own mappings: none of
  * these can hold what the process has stored, unless it rewrites its own code or has the same file mapped twice.
  *
+ * In generated code pointers are parts of instructions, and stand at any address: so in executable memory that may be
+ * written or is of no file, and in memory of no file that touches such (where it is made writable to be changed).
+ *
  * A stack pointer in a mapping that is not known to be the thread's own stack (coroutines, alternate stacks) makes all of
  * that mapping a root, and the stack that the thread has left one in full: what else its owner keeps there is not known.
  */
@@ -24,6 +27,7 @@ struct mw_root_range {
 	mw_addr start, end;
 	enum mw_root_kind kind;
 	pid_t tid; /* of MW_ROOT_STACK and MW_ROOT_TLS, else 0 */
+	bool code; /* pointers stand in instructions, at any address */
 };
 
 /* Zero-initialise. Ranges by address. */

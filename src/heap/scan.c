@@ -12,8 +12,9 @@
 #define PAGE   UINT64_C(4096)
 #define WINDOW (UINT64_C(256) << 10) /* read at once; it stays in the second-level cache while it is scanned */
 #define LARGE  (UINT64_C(1) << 20)   /* blocks of this size are cut into windows */
-#define GAP    (UINT64_C(8) << 10)   /* between blocks, read with them: another read would cost as much time */
-#define GROUP  512U                  /* blocks that a thread takes at once */
+#define GAP    UINT64_C(512)         /* between blocks, read with them: another piece would cost as much time */
+#define FEW    16u                   /* so many small blocks are read by pages, which may well be wanted again */
+#define GROUP  MW_BLOCKS_AT_ONCE     /* blocks that a thread takes at once */
 #define FOUND  256U
 #define SHARED GROUP /* a frontier of fewer is scanned by one thread: to start others would take longer */
 #define PAGES  64U
@@ -22,6 +23,7 @@
 struct word {
 	mw_addr word, at;
 	uint32_t source;
+	const struct mw_span *span; /* NULL: it is looked at even if it was met */
 };
 
 /* A page that was read for the words in it. */
@@ -35,8 +37,8 @@ struct mw_scan_worker {
 	struct mw_scan *scan;
 	unsigned number;
 	pthread_t thread;
-	mw_addr start, end; /* what is in the window */
-	uint64_t window[WINDOW / sizeof(uint64_t)];
+	mw_addr start; /* of what is in the window, where that is of one range */
+	uint64_t window[WINDOW / sizeof(uint64_t) + 1];
 	uint64_t scanned; /* not yet reported */
 	struct word batch[BATCH];
 	size_t batch_count;
@@ -54,6 +56,7 @@ struct mw_scan {
 	mw_scan_visit *visit;
 	void *context;
 	const _Atomic uint64_t *bits;
+	const _Atomic uint32_t *cells;
 	const struct mw_span *spans;
 	bool once;
 	/* A bit for 16 bytes of all spans, 1/128 of them: whether a word with that address was met. NULL: not kept. */
@@ -76,50 +79,7 @@ struct mw_scan {
 	struct mw_scan_worker **workers;
 };
 
-/* --- frontiers ------------------------------------------------------------------------------------------------------ */
-
-struct mw_error *mw_frontier_init(struct mw_frontier *frontier, uint32_t blocks)
-{
-	struct mw_frontier made = {.capacity = blocks / 32 + 1024, .words = mw_bits_words(blocks)};
-
-	made.list = calloc(made.capacity, sizeof(*made.list));
-	made.bits = calloc(made.words, sizeof(*made.bits));
-	if (!made.list || !made.bits) {
-		mw_frontier_deinit(&made);
-		return mw_error_nomem();
-	}
-	*frontier = made;
-	return NULL;
-}
-
-void mw_frontier_deinit(struct mw_frontier *frontier)
-{
-	free(frontier->list);
-	free((void *)frontier->bits);
-	*frontier = (struct mw_frontier){0};
-}
-
-void mw_frontier_add(struct mw_frontier *frontier, uint32_t number)
-{
-	if (!frontier->wide && frontier->count < frontier->capacity) {
-		frontier->list[frontier->count++] = number;
-		return;
-	}
-	if (!frontier->wide) {
-		frontier->wide = true;
-		for (size_t i = 0; i < frontier->count; i++)
-			mw_bits_set(frontier->bits, frontier->list[i]);
-	}
-	mw_bits_set(frontier->bits, number);
-}
-
-static void empty(struct mw_frontier *frontier)
-{
-	if (frontier->wide)
-		memset((void *)frontier->bits, 0, frontier->words * sizeof(*frontier->bits));
-	frontier->wide = false;
-	frontier->count = 0;
-}
+/* --- what is found -------------------------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -189,25 +149,28 @@ static bool is_interrupted(const struct mw_scan *scan)
 	return scan->options->interrupted && *scan->options->interrupted;
 }
 
-/* Fill the window; what is not in memory is zero. */
-static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
+/* What is not in memory is zero. */
+static void fill_part(struct mw_scan *scan, mw_addr start, mw_addr end, char *out)
 {
-	char *out = (char *)worker->window;
 	mw_addr at = start, from, to;
 
-	worker->start = start;
-	worker->end = end;
-	if (is_interrupted(worker->scan)) {
-		memset(out, 0, end - start);
-		return;
-	}
 	while (at < end) {
-		if (!mw_image_next_present(worker->scan->image, at, end, &from, &to))
+		if (!mw_image_next_present(scan->image, at, end, &from, &to))
 			from = to = end;
 		memset(out + (at - start), 0, from - at);
-		read_all(worker->scan, from, out + (from - start), to - from);
+		read_all(scan, from, out + (from - start), to - from);
 		at = to;
 	}
+}
+
+/* Fill the window. */
+static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
+{
+	worker->start = start;
+	if (is_interrupted(worker->scan))
+		memset(worker->window, 0, end - start);
+	else
+		fill_part(worker->scan, start, end, (char *)worker->window);
 }
 
 /* The page that begins at an address. What could not be read of it has no bytes, and is zero. */
@@ -238,14 +201,43 @@ bool mw_scan_peek(struct mw_scan_worker *worker, mw_addr addr, uint64_t *out)
 
 /* --- scanning ------------------------------------------------------------------------------------------------------- */
 
+static inline uint64_t met_number(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
+{
+	return scan->met_first[span - scan->spans] + (word - span->start) / 16;
+}
+
+/* Has the word been met in this pass? Where two threads meet words at the same time, both may find that it has
+ * not. */
+static inline bool was_met(const struct mw_scan *scan, const struct word *word)
+{
+	uint64_t number, bit, bits;
+
+	if (!scan->once || !word->span || word->word % 16 != 0)
+		return false;
+	number = met_number(scan, word->span, word->word);
+	bit = UINT64_C(1) << (number % 64);
+	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
+	if (bits & bit)
+		return true;
+	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
+	return false;
+}
+
 /* Each step waits for memory: one for all of the batch. */
 static void visit_batch(struct mw_scan_worker *worker)
 {
 	struct mw_scan *scan = worker->scan;
 	struct mw_pointer pointers[BATCH];
-	size_t count = 0;
+	size_t words = 0, count = 0;
 
 	for (size_t i = 0; i < worker->batch_count; i++) {
+		if (was_met(scan, &worker->batch[i]))
+			continue;
+		worker->batch[words] = worker->batch[i];
+		mw_blocks_prefetch(scan->blocks, worker->batch[words++].word);
+	}
+	worker->batch_count = 0;
+	for (size_t i = 0; i < words; i++) {
 		const struct word *word = &worker->batch[i];
 		struct mw_pointer *pointer = &pointers[count];
 
@@ -255,36 +247,20 @@ static void visit_batch(struct mw_scan_worker *worker)
 		pointer->source = word->source;
 		if (scan->bits)
 			__builtin_prefetch((const void *)&scan->bits[pointer->block.number / 64]);
+		if (scan->cells)
+			__builtin_prefetch((const void *)&scan->cells[pointer->block.number], 1);
 		count++;
 	}
-	worker->batch_count = 0;
 	for (size_t i = 0; i < count; i++)
 		scan->visit(scan->context, worker, &pointers[i]);
 }
 
-static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
+static inline void put_in_batch(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source,
+				const struct mw_span *span)
 {
-	mw_blocks_prefetch(worker->scan->blocks, word);
-	worker->batch[worker->batch_count++] = (struct word){word, at, source};
+	worker->batch[worker->batch_count++] = (struct word){word, at, source, span};
 	if (worker->batch_count == BATCH)
 		visit_batch(worker);
-}
-
-/* Has the word been met in this pass? Where two threads meet words at the same time, both may find that it has
- * not. */
-static inline bool was_met(const struct mw_scan *scan, const struct mw_span *span, uint64_t word)
-{
-	uint64_t number, bit, bits;
-
-	if (!scan->once || word % 16 != 0)
-		return false;
-	number = scan->met_first[span - scan->spans] + (word - span->start) / 16;
-	bit = UINT64_C(1) << (number % 64);
-	bits = atomic_load_explicit(&scan->met[number / 64], memory_order_relaxed);
-	if (bits & bit)
-		return true;
-	atomic_store_explicit(&scan->met[number / 64], bits | bit, memory_order_relaxed);
-	return false;
 }
 
 static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr at, uint32_t source)
@@ -296,8 +272,11 @@ static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr
 	if (word - scan->lowest >= scan->extent)
 		return;
 	span = mw_blocks_span_of(scan->blocks, word);
-	if (span && !was_met(scan, span, word))
-		put_in_batch(worker, word, at, source);
+	if (!span)
+		return;
+	if (scan->once)
+		__builtin_prefetch((const void *)&scan->met[met_number(scan, span, word) / 64], 1);
+	put_in_batch(worker, word, at, source, span);
 }
 
 static void report(struct mw_scan *scan, uint64_t scanned)
@@ -326,22 +305,28 @@ static void look_at_all(struct mw_scan_worker *worker, const uint64_t *words, si
 #undef IN
 }
 
-/* `words` begin at `start`, a multiple of 8. */
-static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_addr start, mw_addr from, mw_addr to,
-		       uint32_t source)
+static void count_scanned(struct mw_scan_worker *worker, uint64_t bytes)
 {
-	mw_addr at = (from + 7) & ~UINT64_C(7);
 	uint64_t scanned;
 
-	if (at < to)
-		look_at_all(worker, words + (at - start) / sizeof(*words), (to - at) / sizeof(*words), at, source);
-	worker->scanned += to - from;
+	worker->scanned += bytes;
 	if (worker->scanned < WINDOW)
 		return;
 	scanned = atomic_fetch_add_explicit(&worker->scan->scanned, worker->scanned, memory_order_relaxed);
 	worker->scanned = 0;
 	if (worker->number == 0)
 		report(worker->scan, scanned);
+}
+
+/* `words` begin at `start`, a multiple of 8. */
+static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_addr start, mw_addr from, mw_addr to,
+		       uint32_t source)
+{
+	mw_addr at = (from + 7) & ~UINT64_C(7);
+
+	if (at < to)
+		look_at_all(worker, words + (at - start) / sizeof(*words), (to - at) / sizeof(*words), at, source);
+	count_scanned(worker, to - from);
 }
 
 static void scan_window(struct mw_scan_worker *worker, mw_addr from, mw_addr to, uint32_t source)
@@ -370,7 +355,7 @@ static bool next_window(struct mw_scan *scan, struct mw_scan_range *window)
 			scan->cursor = range->start;
 		if (scan->cursor < range->end &&
 		    mw_image_next_present(scan->image, scan->cursor, range->end, &from, &to)) {
-			*window = (struct mw_scan_range){from, window_end(from, to), range->source};
+			*window = (struct mw_scan_range){from, window_end(from, to), range->source, range->code};
 			scan->cursor = window->end;
 			found = true;
 		} else {
@@ -382,11 +367,36 @@ static bool next_window(struct mw_scan *scan, struct mw_scan_range *window)
 	return found;
 }
 
+/* A word may end behind the window. */
+static void scan_code(struct mw_scan_worker *worker, const struct mw_scan_range *window)
+{
+	const unsigned char *bytes = (const unsigned char *)worker->window;
+	bool may_be_short = worker->scan->lowest <= UINT32_MAX;
+	mw_addr from, to, end = window->end;
+	uint64_t word;
+
+	if (mw_image_next_present(worker->scan->image, end, end + sizeof(word), &from, &to) && from == end)
+		end += sizeof(word) - 1;
+	fill(worker, window->start & ~UINT64_C(7), end);
+	memset((char *)worker->window + (end - worker->start), 0, sizeof(worker->window) - (end - worker->start));
+	for (mw_addr at = window->start; at < window->end; at++) {
+		memcpy(&word, bytes + (at - worker->start), sizeof(word));
+		look_at(worker, word, at, window->source);
+		if (may_be_short)
+			look_at(worker, (uint32_t)word, at, window->source);
+	}
+	count_scanned(worker, window->end - window->start);
+}
+
 static void scan_ranges(struct mw_scan_worker *worker)
 {
 	struct mw_scan_range window;
 
 	while (next_window(worker->scan, &window)) {
+		if (window.code) {
+			scan_code(worker, &window);
+			continue;
+		}
 		fill(worker, window.start & ~UINT64_C(7), window.end);
 		scan_window(worker, window.start, window.end, window.source);
 	}
@@ -416,15 +426,10 @@ static void put_off(struct mw_scan_worker *worker, const struct mw_block *block)
 	room = MW_VECTOR_ROOM(scan->large, scan->large_count, scan->large_capacity);
 	if (room)
 		scan->large[scan->large_count++] =
-			(struct mw_scan_range){block->start, block->start + block->size, block->number};
+			(struct mw_scan_range){block->start, block->start + block->size, block->number, false};
 	pthread_mutex_unlock(&scan->lock);
 	if (!room)
 		scan_large(worker, block);
-}
-
-static bool is_near(const struct mw_block *block, const struct mw_block *next)
-{
-	return next->start - block->start - block->size <= GAP;
 }
 
 /* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. */
@@ -444,34 +449,71 @@ static bool scan_in_pages(struct mw_scan_worker *worker, const struct mw_block *
 	return true;
 }
 
-/* A window from the first block as far as there is one near to the last. */
-static void fill_for(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
+/* What `read` has of the pieces that are behind one another in the window; the rest is read by itself. */
+static void fill_pieces(struct mw_scan_worker *worker, const struct mw_image_piece *pieces, size_t count)
 {
-	mw_addr start = blocks->start, end = start + blocks->size;
+	struct mw_scan *scan = worker->scan;
+	const struct mw_image *image = scan->image;
+	char *out = (char *)worker->window;
 
-	for (size_t i = 1; i < count && is_near(&blocks[i - 1], &blocks[i]); i++) {
-		if (blocks[i].start + blocks[i].size - start > WINDOW)
+	if (is_interrupted(scan))
+		memset(worker->window, 0, sizeof(worker->window));
+	for (size_t next = 0; next < count && !is_interrupted(scan); next++) {
+		size_t got =
+			image->read_pieces ? image->read_pieces(image->context, pieces + next, count - next, out) : 0;
+
+		for (; next < count && got >= pieces[next].size; next++) {
+			got -= pieces[next].size;
+			out += pieces[next].size;
+		}
+		if (next == count)
 			break;
-		end = blocks[i].start + blocks[i].size;
+		fill_part(scan, pieces[next].addr, pieces[next].addr + pieces[next].size, out);
+		out += pieces[next].size;
 	}
-	fill(worker, start & ~UINT64_C(7), end);
+}
+
+/* By address, as many as the window has room for, each of which is less than the window. Returns how many. */
+static size_t scan_some(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
+{
+	struct mw_image_piece pieces[GROUP];
+	uint32_t places[GROUP]; /* where blocks begin in the window */
+	size_t piece_count = 0, done;
+	uint64_t size = 0;
+
+	for (done = 0; done < count; done++) {
+		mw_addr start = blocks[done].start & ~UINT64_C(7);
+		mw_addr end = (blocks[done].start + blocks[done].size + 7) & ~UINT64_C(7);
+		struct mw_image_piece *last = piece_count ? &pieces[piece_count - 1] : NULL;
+		bool joins = last && start >= last->addr && start <= last->addr + last->size + GAP;
+		mw_addr from = joins ? last->addr + last->size : start;
+
+		if (size + (end - from) > WINDOW)
+			break;
+		if (joins)
+			last->size += end - from;
+		else
+			pieces[piece_count++] = (struct mw_image_piece){start, end - start};
+		size += end - from;
+		places[done] = (uint32_t)(size - (end - start));
+	}
+	fill_pieces(worker, pieces, piece_count);
+	for (size_t i = 0; i < done; i++)
+		scan_words(worker, worker->window + places[i] / sizeof(*worker->window), blocks[i].start & ~UINT64_C(7),
+			   blocks[i].start, blocks[i].start + blocks[i].size, blocks[i].number);
+	return done;
 }
 
 /* By address. */
 static void scan_blocks(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct mw_block *block = &blocks[i];
-		mw_addr end = block->start + block->size;
+	size_t done = 0;
 
-		if (block->start < worker->start || end > worker->end) {
-			if (block->size < PAGE && (i + 1 == count || !is_near(block, &blocks[i + 1])) &&
-			    scan_in_pages(worker, block))
-				continue;
-			fill_for(worker, block, count - i);
-		}
-		scan_window(worker, block->start, end, block->number);
-	}
+	for (; count <= FEW && done < count; done++)
+		if (blocks[done].size >= PAGE || !scan_in_pages(worker, &blocks[done]))
+			break;
+	while (done < count)
+		done += scan_some(worker, blocks + done, count - done);
 }
 
 /* The next numbers of the frontier. 0: there are no more. */
@@ -502,16 +544,13 @@ static void scan_frontier(struct mw_scan_worker *worker)
 	size_t count, small;
 
 	while ((count = take(scan, numbers)) > 0) {
+		count = mw_blocks_get_all(scan->blocks, numbers, count, blocks);
 		small = 0;
 		for (size_t i = 0; i < count; i++) {
-			struct mw_block *block = &blocks[small];
-
-			if (!mw_blocks_get(scan->blocks, numbers[i], block))
-				continue;
-			if (block->size >= WINDOW - PAGE)
-				put_off(worker, block);
+			if (blocks[i].size >= WINDOW - PAGE)
+				put_off(worker, &blocks[i]);
 			else
-				small++;
+				blocks[small++] = blocks[i];
 		}
 		scan_blocks(worker, blocks, small);
 	}
@@ -573,7 +612,7 @@ void mw_scan_frontier(struct mw_scan *scan, struct mw_frontier *frontier)
 	run(scan, scan_frontier, frontier->wide || frontier->count >= SHARED);
 	if (scan->large_count)
 		mw_scan_ranges(scan, scan->large, scan->large_count);
-	empty(frontier);
+	mw_frontier_empty(frontier);
 }
 
 void mw_scan_block(struct mw_scan *scan, uint32_t number)
@@ -591,7 +630,7 @@ void mw_scan_block(struct mw_scan *scan, uint32_t number)
 
 void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t source)
 {
-	put_in_batch(scan->workers[0], word & scan->mask, at, source);
+	put_in_batch(scan->workers[0], word & scan->mask, at, source, NULL);
 	visit_batch(scan->workers[0]);
 	hand_in(scan->workers[0]);
 }
@@ -685,6 +724,11 @@ void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, co
 	scan->once = once && scan->met;
 	if (scan->once)
 		memset((void *)scan->met, 0, scan->met_words * sizeof(*scan->met));
+}
+
+void mw_scan_set_cells(struct mw_scan *scan, const _Atomic uint32_t *cells)
+{
+	scan->cells = cells;
 }
 
 void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next)

@@ -46,6 +46,7 @@ struct mw_frontier {
 struct mw_scan_range {
 	mw_addr start, end;
 	uint32_t source; /* what the words come from: a block, or MW_BLOCK_NONE */
+	bool code;       /* words at any address, also of 4 bytes alone: parts of instructions */
 };
 
 /* A word that points into a live block. */
@@ -74,6 +75,8 @@ void mw_scan_destroy(struct mw_scan *scan);
  * NULL. `once`: where a word's value is met again in the pass, that adds nothing, and mostly it is passed over.
  */
 void mw_scan_begin(struct mw_scan *scan, mw_scan_visit *visit, void *context, const _Atomic uint64_t *bits, bool once);
+/* What all passes write to, by number: fetched before they do. */
+void mw_scan_set_cells(struct mw_scan *scan, const _Atomic uint32_t *cells);
 /* Where mw_scan_found() adds to from now on. */
 void mw_scan_set_next(struct mw_scan *scan, struct mw_frontier *next);
 /* Bytes that will be scanned in all, for options->progress. */
@@ -104,6 +107,7 @@ struct mw_error *mw_frontier_init(struct mw_frontier *frontier, uint32_t blocks)
 void mw_frontier_deinit(struct mw_frontier *frontier);
 /* Not while others add to it. */
 void mw_frontier_add(struct mw_frontier *frontier, uint32_t number);
+void mw_frontier_empty(struct mw_frontier *frontier);
 static inline bool mw_frontier_is_empty(const struct mw_frontier *frontier)
 {
 	return frontier->count == 0 && !frontier->wide;

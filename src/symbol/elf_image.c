@@ -594,20 +594,23 @@ static const char *plain_name(const char *name, char **plain, size_t *room)
 	return *plain;
 }
 
-static bool is_defined(const Elf64_Sym *symbol)
+/* The value of a thread's own variable is no address, but an offset, which may be 0. */
+static bool is_wanted(const Elf64_Sym *symbol, bool of_threads)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 
 	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_COMMON)
 		return false;
+	if (of_threads)
+		return type == STT_TLS;
 	return symbol->st_value != 0 && type != STT_SECTION && type != STT_FILE && type != STT_TLS;
 }
 
 typedef bool (*visitor)(void *context, const struct mw_elf_symbol *symbol);
 
 /* *more: what the visitor said last. */
-static struct mw_error *visit_table(struct mw_elf *elf, const struct table *table, visitor visit, void *context,
-				    bool *more)
+static struct mw_error *visit_table(struct mw_elf *elf, const struct table *table, bool of_threads, visitor visit,
+				    void *context, bool *more)
 {
 	const uint8_t *bytes = mw_elf_file_bytes(elf, table->symbols.offset, table->symbols.size);
 	const uint8_t *strings = mw_elf_file_bytes(elf, table->strings.offset, table->strings.size);
@@ -622,7 +625,7 @@ static struct mw_error *visit_table(struct mw_elf *elf, const struct table *tabl
 		unsigned type;
 
 		memcpy(&raw, bytes + at, sizeof(raw));
-		if (!is_defined(&raw))
+		if (!is_wanted(&raw, of_threads))
 			continue;
 		symbol.name = string_in(strings, table->strings.size, raw.st_name);
 		if (!symbol.name || !*symbol.name)
@@ -742,16 +745,26 @@ static bool find_section_table(const struct mw_elf *elf, uint32_t type, struct t
 	return false;
 }
 
-struct mw_error *mw_elf_each_symbol(struct mw_elf *elf, visitor visit, void *context)
+static struct mw_error *visit_all(struct mw_elf *elf, bool of_threads, visitor visit, void *context)
 {
 	struct table table;
 	bool more = true;
 
 	if (find_section_table(elf, SHT_DYNSYM, &table) || find_loader_table(elf, &table))
-		MW_TRY(visit_table(elf, &table, visit, context, &more));
+		MW_TRY(visit_table(elf, &table, of_threads, visit, context, &more));
 	if (more && find_section_table(elf, SHT_SYMTAB, &table))
-		MW_TRY(visit_table(elf, &table, visit, context, &more));
+		MW_TRY(visit_table(elf, &table, of_threads, visit, context, &more));
 	if (more && elf->companion && find_section_table(elf->companion, SHT_SYMTAB, &table))
-		MW_TRY(visit_table(elf->companion, &table, visit, context, &more));
+		MW_TRY(visit_table(elf->companion, &table, of_threads, visit, context, &more));
 	return NULL;
+}
+
+struct mw_error *mw_elf_each_symbol(struct mw_elf *elf, visitor visit, void *context)
+{
+	return visit_all(elf, false, visit, context);
+}
+
+struct mw_error *mw_elf_each_thread_variable(struct mw_elf *elf, visitor visit, void *context)
+{
+	return visit_all(elf, true, visit, context);
 }

@@ -135,6 +135,11 @@ struct mw_error *mw_elf_each_symbol(struct mw_elf *elf,
 				    bool (*visit)(void *context, const struct mw_elf_symbol *symbol),
 				    void *context) MW_MUST_CHECK;
 
+/* The same for variables of a thread's own: `vaddr` is the offset in the module's block of them. */
+struct mw_error *mw_elf_each_thread_variable(struct mw_elf *elf,
+					     bool (*visit)(void *context, const struct mw_elf_symbol *symbol),
+					     void *context) MW_MUST_CHECK;
+
 /* --- files elsewhere that belong to a module (elf_find.c) ------------------------------------------------- */
 
 /*

@@ -10,7 +10,7 @@
 #include "proc/root.h"
 #include "symbol/demangle.h"
 #include "symbol/inflate.h"
-#include "symbol/symbolizer_dwarf.h"
+#include "symbol/symbolizer_data.h"
 #include "symbol/symbolizer_index.h"
 
 #include <elf.h>
@@ -233,6 +233,8 @@ struct debug {
 	bool is_embedded;      /* … stands in the file itself */
 	Dwarf_Addr dwarf_bias; /* libdwfl's address = DWARF's + dwarf_bias */
 	struct mw_units units;
+	struct mw_declarations declarations; /* of variables; empty until they are asked for */
+	bool has_declarations;
 	struct mw_symbol_index index; /* empty until it is made, or where it can't be */
 	uint32_t asked;               /* questions for symbols */
 	const char *obstacle;         /* why a file's debug information can't be read; NULL: it can */
@@ -326,6 +328,7 @@ static void debug_close(struct debug *debug)
 {
 	if (!debug)
 		return;
+	mw_declarations_deinit(&debug->declarations);
 	mw_units_deinit(&debug->units);
 	mw_ranges_deinit(&debug->index.symbols);
 	if (debug->dwfl)
@@ -631,6 +634,46 @@ struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_
 	*frames = answer->list.items;
 	*count = answer->list.count;
 	return NULL;
+}
+
+/* False without memory. */
+static bool debug_declaration(struct debug *debug, uint64_t vaddr, const char **file, uint32_t *line)
+{
+	const struct mw_declaration *declaration;
+
+	if (!seek(debug))
+		return false;
+	if (!debug->has_declarations) {
+		bool good;
+
+		quiet++;
+		good = mw_declarations_init(&debug->declarations, &debug->units);
+		quiet--;
+		if (!good)
+			return false;
+		debug->has_declarations = true;
+	}
+	declaration = mw_declarations_find(&debug->declarations, vaddr + debug->bias - debug->dwarf_bias);
+	if (declaration) {
+		*file = declaration->file;
+		*line = declaration->line;
+	}
+	return true;
+}
+
+struct mw_error *mw_symbolizer_variable(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr,
+					const char **file, uint32_t *line)
+{
+	const struct mw_module *module = mw_modules_get(symbolizer->modules, number);
+	struct debug *debug;
+
+	*file = NULL;
+	*line = 0;
+	if (!open_module(symbolizer, number, &debug))
+		return mw_error_nomem();
+	if (!debug || debug_declaration(debug, addr - module->bias, file, line))
+		return NULL;
+	return mw_error_nomem();
 }
 
 const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number, const char **obstacle)

@@ -33,6 +33,10 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer);
  */
 struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 				       const struct mw_symbol_frame **frames, size_t *count) MW_MUST_CHECK;
+/* Where the variable that begins at `addr` in module `number` is declared; *file is NULL where that is not known, and
+ * else good as long as the symbolizer. Errors: MEMORY. */
+struct mw_error *mw_symbolizer_variable(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr,
+					const char **file, uint32_t *line) MW_MUST_CHECK;
 /* What the program itself calls code in no file (proc/perf_map.h), to be asked for code in modules without elf. Must
  * outlive the symbolizer; NULL: nothing is known. */
 void mw_symbolizer_set_names(struct mw_symbolizer *symbolizer, const struct mw_perf_map *names);

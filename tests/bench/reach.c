@@ -10,6 +10,7 @@
 #include "heap/retained.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +165,20 @@ static size_t read_some(void *context, mw_addr addr, void *out, size_t size)
 	return got > 0 ? (size_t)got : 0;
 }
 
+static size_t read_pieces(void *context, const struct mw_image_piece *pieces, size_t count, void *out)
+{
+	struct iovec local = {.iov_base = out}, remote[IOV_MAX];
+	ssize_t got;
+	size_t i;
+
+	for (i = 0; i < count && i < IOV_MAX; i++) {
+		remote[i] = (struct iovec){(void *)pieces[i].addr, pieces[i].size};
+		local.iov_len += pieces[i].size;
+	}
+	got = process_vm_readv(*(pid_t *)context, &local, 1, remote, i, 0);
+	return got > 0 ? (size_t)got : 0;
+}
+
 static struct mw_blocks *blocks_of(const struct heap *heap)
 {
 	struct mw_heap_allocator allocator = {.name = "bench", .walked = true};
@@ -255,7 +270,7 @@ static void measure(const struct mw_image *image, const struct mw_blocks *blocks
 
 	must(mw_modules_create(&modules));
 	must(mw_classes_create(image, modules, &classes));
-	must(mw_root_names_create(image, classes, &names));
+	must(mw_root_names_create(image, classes, modules, &names));
 	options.number_context = names;
 	peak_mib();
 	must(mw_reach(image, blocks, &options, &reached));
@@ -280,7 +295,11 @@ int main(int argc, char **argv)
 {
 	struct heap heap = {0};
 	struct mw_image_mapping mappings[2] = {{.start = DATA, .end = DATA + 4096, .write = true, .path = ""}};
-	struct mw_image image = {.read_some = read_some, .mappings = mappings, .mapping_count = 2, .consistent = true};
+	struct mw_image image = {.read_some = read_some,
+				 .read_pieces = read_pieces,
+				 .mappings = mappings,
+				 .mapping_count = 2,
+				 .consistent = true};
 	struct mw_blocks *blocks;
 	unsigned threads;
 	pid_t pid;
@@ -306,6 +325,7 @@ int main(int argc, char **argv)
 	printf("blocks=%" PRIu64 " bytes=%" PRIu64 " before_mib=%.1f\n", heap.blocks, heap.bytes, peak_mib());
 	peak_mib();
 	printf("index_mib=%.1f\n", peak_mib());
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	measure_copy(&image, heap.bytes);
 	measure(&image, blocks, threads, false);
 	measure(&image, blocks, threads, true);

@@ -106,6 +106,17 @@ static void *page(int flags)
 	return mmap(nullptr, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
 }
 
+/* As the operand of an instruction: mov $block, %rax. */
+static void put_in_code(void *block)
+{
+	char *code = static_cast<char *>(page(MAP_PRIVATE));
+
+	code[0] = 0x48;
+	code[1] = static_cast<char>(0xb8);
+	memcpy(code + 2, &block, sizeof(block));
+	mprotect(code, 4096, PROT_READ | PROT_EXEC);
+}
+
 KEEP static void plant_mappings()
 {
 	void *none = page(MAP_PRIVATE), *not_forked = page(MAP_PRIVATE);
@@ -113,6 +124,7 @@ KEEP static void plant_mappings()
 	put(page(MAP_PRIVATE), plant("mapping"));
 	put(page(MAP_SHARED), plant("shared_memory"));
 	put(none, plant("prot_none"));
+	put_in_code(plant("in_code"));
 	mprotect(none, 4096, PROT_NONE);
 	madvise(not_forked, 4096, MADV_DONTFORK);
 	put(not_forked, plant("not_forked"));

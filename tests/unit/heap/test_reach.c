@@ -280,6 +280,36 @@ static void test_bases(void **state)
 	assert_int_equal(verdict_of(&world, block), POSSIBLE);
 }
 
+/* A word of a mapping of two pages of these kinds, one behind the other, of which the first is larger than a window. */
+static enum mw_reach held_by(unsigned first, unsigned second, uint64_t offset)
+{
+	const uint64_t start = UINT64_C(0x333300000000), size = UINT64_C(600) << 10;
+	struct world world;
+	mw_addr block;
+
+	world_init(&world, HEAP, true);
+	block = world_block(&world, 24);
+	world_map(&world, start, size, first, "");
+	world_map(&world, start + size, 4096, second, "");
+	world_poke(&world, start + offset, block);
+	return verdict_of(&world, block);
+}
+
+/* Instructions have pointers at any address. */
+static void test_code(void **state)
+{
+	const unsigned data = WORLD_READ | WORLD_WRITE, code = WORLD_READ | WORLD_EXEC, file = code | WORLD_FILE;
+
+	(void)state;
+	assert_int_equal(held_by(data, data, 3), DEFINITE);
+	for (uint64_t offset = 1; offset < 9; offset++) {
+		assert_int_equal(held_by(code, data, offset), REACHABLE);
+		assert_int_equal(held_by(code | WORLD_WRITE, data, offset + (UINT64_C(256) << 10) - 8), REACHABLE);
+		assert_int_equal(held_by(data, code, (UINT64_C(600) << 10) - 8 - offset), REACHABLE);
+	}
+	assert_int_equal(held_by(data, file, 3), DEFINITE);
+}
+
 /* Of a long list backwards each level is one block. */
 static void test_long_list(void **state)
 {
@@ -469,13 +499,14 @@ static void test_nothing(void **state)
 UNIT_GROUP(reach)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain),       cmocka_unit_test(test_lost_leads_to_held),
-		cmocka_unit_test(test_cycles),      cmocka_unit_test(test_interior),
-		cmocka_unit_test(test_ends),        cmocka_unit_test(test_tags),
-		cmocka_unit_test(test_cookies),     cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_bases),       cmocka_unit_test(test_long_list),
-		cmocka_unit_test(test_large_block), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_progress),    cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_chain),     cmocka_unit_test(test_lost_leads_to_held),
+		cmocka_unit_test(test_cycles),    cmocka_unit_test(test_interior),
+		cmocka_unit_test(test_ends),      cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_cookies),   cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_bases),     cmocka_unit_test(test_code),
+		cmocka_unit_test(test_long_list), cmocka_unit_test(test_large_block),
+		cmocka_unit_test(test_threads),   cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

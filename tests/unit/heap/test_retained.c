@@ -32,7 +32,7 @@ static struct mw_heap_report *look(const struct world *world)
 	assert_non_null(report);
 	assert_null(mw_modules_create(&modules));
 	assert_null(mw_classes_create(&world->image, modules, &input.classes));
-	assert_null(mw_root_names_create(&world->image, input.classes, &names));
+	assert_null(mw_root_names_create(&world->image, input.classes, modules, &names));
 	options.number_context = names;
 	reached = world_reach(world, &options);
 	input.names = names;
