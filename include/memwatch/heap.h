@@ -111,10 +111,11 @@ struct mw_heap_report {
 	int64_t started_realtime_ns; /* of the look */
 	unsigned by;                 /* enum mw_heap_by */
 	bool forked;                 /* a copy was read; else the process as it ran */
-	char *why;                   /* why no copy was read; NULL */
-	uint64_t pause_ns;           /* how long it stood, in all its stops */
-	double seconds;              /* the whole look */
-	uint64_t scanned;            /* bytes looked through for pointers */
+	uint32_t passes;   /* how often it was read: blocks of a running process are lost if each pass says so */
+	char *why;         /* why no copy was read; NULL */
+	uint64_t pause_ns; /* how long it stood, in all its stops */
+	double seconds;    /* the whole look */
+	uint64_t scanned;  /* bytes looked through for pointers */
 	uint64_t
 		unread; /* bytes that may hold pointers and could not be read: then nothing is called lost for certain */
 	uint64_t rss, swapped;

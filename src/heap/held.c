@@ -28,7 +28,7 @@ static const struct mw_root_pointer *root_pointer_of(const struct mw_reached *re
 /* The root whose word is `at`, or with a thread, its register's number. */
 static struct mw_root root_of(const struct mw_reached *reached, mw_addr at, uint32_t thread)
 {
-	struct mw_root root = {.kind = MW_ROOT_UNKNOWN, .at = at};
+	struct mw_root root = {.kind = MW_ROOT_MOVED, .at = at};
 	const struct mw_root_range *range;
 
 	if (thread != MW_ROOT_NO_THREAD) {

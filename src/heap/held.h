@@ -27,6 +27,8 @@ struct mw_reached {
 	struct mw_root_pointer *pointers; /* by number, then those to the start first */
 	size_t pointer_count, pointer_capacity;
 	struct mw_roots roots;
+	mw_addr *moved; /* blocks that are held though no pointer to them was found */
+	size_t moved_count, moved_capacity;
 	struct mw_amount sums[MW_REACH_COUNT];
 	uint64_t scanned, unread;
 	bool incomplete; /* not all that may hold pointers could be read: nothing is certainly lost */

@@ -7,6 +7,7 @@
 #include "base/vector.h"
 #include "heap/advice.h"
 #include "heap/holder.h"
+#include "heap/passes.h"
 #include "heap/retained.h"
 #include "heap/snapshot.h"
 #include "heap/walker.h"
@@ -19,6 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define MOST_WAIT_US 20000 /* between passes */
 
 struct mw_look {
 	struct mw_look_options options;
@@ -33,6 +37,9 @@ struct mw_look {
 	struct mw_classes *classes;
 	struct mw_root_names *names;
 	struct mw_reached *reached;
+	struct mw_passes passes; /* over a running process */
+	uint64_t pause_ns;       /* of all snapshots but the last */
+	unsigned seed;
 };
 
 static void announce(const struct mw_look *look, const char *phase, double share)
@@ -58,15 +65,20 @@ static struct mw_error *copy_holes(struct mw_look *look)
 	return NULL;
 }
 
-static struct mw_error *take(struct mw_look *look)
+static struct mw_error *snap(struct mw_look *look)
 {
 	const struct mw_heap_snapshot_options options = {.no_fork = look->options.no_fork};
 
-	MW_TRY(copy_holes(look));
-	MW_TRY(mw_preflight(look->pid));
 	announce(look, "taking a snapshot", -1);
 	MW_TRY(mw_heap_snapshot_take(look->pid, &options, &look->snapshot));
 	return mw_maps_read(mw_live_thread(look->pid), &look->maps);
+}
+
+static struct mw_error *take(struct mw_look *look)
+{
+	MW_TRY(copy_holes(look));
+	MW_TRY(mw_preflight(look->pid));
+	return snap(look);
 }
 
 struct mw_error *mw_look_take(pid_t pid, const struct mw_look_options *options, struct mw_look **out)
@@ -98,6 +110,8 @@ static void name_program(struct mw_look *look)
 {
 	char *exe = NULL, *executed;
 
+	free(look->exe);
+	look->exe = NULL;
 	if (!mw_error_none(mw_exe_read(look->pid, &exe)))
 		return;
 	executed = mw_exe_executed(look->pid, exe);
@@ -116,22 +130,30 @@ static void name_program(struct mw_look *look)
 	free(exe);
 }
 
-struct mw_error *mw_look_examine(struct mw_look *look)
+static struct mw_reach_options reach_options(struct mw_look *look)
 {
-	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);
-	struct mw_reach_options reach = {
+	return (struct mw_reach_options){
 		.tag_bits = look->options.tag_bits,
 		.holders = look->options.holders,
 		.number_root = mw_root_number,
+		.number_context = look->names,
 		.holes = look->options.holes,
 		.hole_count = look->options.hole_count,
+		.suspects = look->passes.lost,
+		.suspect_count = look->passes.lost_count,
 		.progress = on_scan,
 		.context = look,
 		.interrupted = look->options.interrupted,
 	};
+}
+
+/* Find the blocks, and follow pointers to them. */
+static struct mw_error *run_pass(struct mw_look *look)
+{
+	const struct mw_image *image = mw_heap_snapshot_image(look->snapshot);
+	struct mw_reach_options reach;
 
 	announce(look, "reading the heap", -1);
-	MW_TRY(mw_modules_create(&look->modules));
 	MW_TRY(mw_modules_refresh(look->modules, look->pid, &look->maps, NULL, NULL));
 	name_program(look);
 	mw_heap_snapshot_find_bss(look->snapshot, look->modules);
@@ -139,8 +161,52 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
 	MW_TRY(mw_root_names_create(image, look->classes, look->modules, &look->names));
-	reach.number_context = look->names;
+	reach = reach_options(look);
 	return mw_reach(image, look->blocks, &reach, &look->reached);
+}
+
+/* What was found of one snapshot. */
+static void drop_pass(struct mw_look *look)
+{
+	mw_reached_destroy(look->reached);
+	mw_root_names_destroy(look->names);
+	mw_classes_destroy(look->classes);
+	mw_blocks_destroy(look->blocks);
+	look->reached = NULL;
+	look->names = NULL;
+	look->classes = NULL;
+	look->blocks = NULL;
+}
+
+static struct mw_error *take_again(struct mw_look *look)
+{
+	struct mw_heap_snapshot *last = look->snapshot;
+
+	drop_pass(look);
+	mw_maps_deinit(&look->maps);
+	look->snapshot = NULL;
+	look->pause_ns += mw_heap_snapshot_pause_ns(last);
+	MW_TRY(mw_heap_snapshot_release(last));
+	look->options.no_fork = true;
+	MW_TRY(snap(look));
+	/* The stop for its registers has brought its threads into step with this one: not for the next pass as for the last. */
+	usleep((unsigned)rand_r(&look->seed) % MOST_WAIT_US);
+	return NULL;
+}
+
+struct mw_error *mw_look_examine(struct mw_look *look)
+{
+	MW_TRY(mw_modules_create(&look->modules));
+	MW_TRY(run_pass(look));
+	if (mw_heap_snapshot_image(look->snapshot)->consistent)
+		return NULL;
+	MW_TRY(mw_passes_add(&look->passes, look->blocks, look->reached));
+	while (mw_passes_need_more(&look->passes)) {
+		MW_TRY(take_again(look));
+		MW_TRY(run_pass(look));
+		MW_TRY(mw_passes_add(&look->passes, look->blocks, look->reached));
+	}
+	return NULL;
 }
 
 /* The block that begins there. */
@@ -258,7 +324,8 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	report->why = why ? strdup(why) : NULL;
 	report->scanned = mw_reached_scanned(look->reached);
 	report->unread = mw_reached_unread(look->reached);
-	report->pause_ns = mw_heap_snapshot_pause_ns(look->snapshot);
+	report->passes = look->passes.count ? look->passes.count : 1;
+	report->pause_ns = look->pause_ns + mw_heap_snapshot_pause_ns(look->snapshot);
 	report->page_tables = page_tables_of(look->pid);
 	report->seconds = (double)(mw_clock_ns() - look->begin_ns) / 1e9;
 	return mw_advise(report);
@@ -286,10 +353,8 @@ struct mw_error *mw_look_release(struct mw_look *look)
 
 	if (!look)
 		return NULL;
-	mw_reached_destroy(look->reached);
-	mw_root_names_destroy(look->names);
-	mw_classes_destroy(look->classes);
-	mw_blocks_destroy(look->blocks);
+	drop_pass(look);
+	mw_passes_deinit(&look->passes);
 	mw_modules_destroy(look->modules);
 	mw_maps_deinit(&look->maps);
 	err = mw_heap_snapshot_release(look->snapshot);

@@ -153,6 +153,10 @@ struct mw_error *mw_reach_scan_roots(const struct mw_reached *reached, struct mw
 						   roots->ranges[i].code};
 	*words = (struct mw_root_words){.thread = MW_ROOT_NO_THREAD};
 	scan_threads(reached->image, scan, words);
+	words->exact = true;
+	MW_EACH(block, reached->moved, reached->moved_count)
+		mw_scan_word(scan, *block, *block, MW_BLOCK_NONE);
+	words->exact = false;
 	mw_scan_ranges(scan, ranges, roots->count);
 	return NULL;
 }
@@ -204,18 +208,53 @@ static struct mw_error *end_level(struct search *search, uint32_t level)
 	return NULL;
 }
 
-static struct mw_error *find_reachable(struct search *search)
+static bool is_suspect(const struct mw_reach_options *options, mw_addr start)
+{
+	size_t count = mw_vector_up_to(options->suspects, options->suspect_count, sizeof(start), 0, start);
+
+	return count && options->suspects[count - 1] == start;
+}
+
+/* What was not found, and is no suspect, is held by a pointer that was missed. */
+static struct mw_error *hold_others(struct search *search, const struct mw_reach_options *options)
+{
+	struct mw_reached *reached = search->reached;
+	struct mw_segment segment;
+	size_t spans;
+	const struct mw_span *span_of = mw_blocks_spans(reached->blocks, &spans);
+
+	MW_EACH(span, span_of, options->suspects ? spans : 0) {
+		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);) {
+			if (!segment.live || mw_reached_is_held(reached, segment.number) ||
+			    is_suspect(options, segment.start))
+				continue;
+			if (!MW_VECTOR_ROOM(reached->moved, reached->moved_count, reached->moved_capacity))
+				return mw_error_nomem();
+			reached->moved[reached->moved_count++] = segment.start;
+			mw_bits_set(reached->reachable, segment.number);
+			reached->holders[segment.number] = segment.number;
+			keep_root(search, segment.number, segment.start, false);
+			mw_frontier_add(now(search), segment.number);
+		}
+	}
+	return NULL;
+}
+
+static struct mw_error *find_reachable(struct search *search, const struct mw_reach_options *options)
 {
 	uint32_t level = 0;
 
 	search->strongly = true;
 	MW_TRY(scan_roots(search));
 	MW_TRY(end_level(search, level));
-	while (!mw_frontier_is_empty(now(search))) {
+	for (;;) {
+		if (mw_frontier_is_empty(now(search)))
+			MW_TRY(hold_others(search, options));
+		if (mw_frontier_is_empty(now(search)))
+			return NULL;
 		step(search);
 		MW_TRY(end_level(search, ++level));
 	}
-	return NULL;
 }
 
 /* Those of one level that nothing else has led to join those that were found at it. */
@@ -360,12 +399,10 @@ static int by_number(const void *a, const void *b)
 /* Something that may hold pointers could not be read. What has gone from a process that runs on holds nothing any more. */
 static bool is_incomplete(const struct mw_reached *reached)
 {
-	if (!reached->image->consistent)
-		return false;
 	MW_EACH(thread, reached->image->threads, reached->image->thread_count)
 		if (thread->register_count == 0)
 			return true;
-	return reached->unread != 0;
+	return reached->image->consistent && reached->unread != 0;
 }
 
 static void add_up(struct mw_reached *reached)
@@ -435,7 +472,7 @@ static struct mw_error *search_all(struct search *search, const struct mw_reach_
 	if (options->progress)
 		mw_scan_expect(search->scan, bytes_of_roots(reached) + (options->holders ? 2 : 1) * bytes);
 	hold_unwalked(reached);
-	MW_TRY(find_reachable(search));
+	MW_TRY(find_reachable(search, options));
 	MW_TRY(find_possible(search));
 	return find_lost(reached, search->scan);
 }
@@ -502,6 +539,7 @@ void mw_reached_destroy(struct mw_reached *reached)
 	free((void *)reached->indirect);
 	free((void *)reached->holders);
 	free(reached->pointers);
+	free(reached->moved);
 	free(reached->dominators);
 	free(reached->retained);
 	free(reached->retained_blocks);

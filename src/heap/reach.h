@@ -25,6 +25,7 @@ enum mw_root_kind {
 	MW_ROOT_DATA,    /* a module's writable data */
 	MW_ROOT_MAPPING, /* writable memory that no allocator owns */
 	MW_ROOT_UNKNOWN, /* an allocator's memory that could not be walked */
+	MW_ROOT_MOVED,   /* none was found: it is not one of options->suspects */
 };
 
 /* Where the first link of a holder path stands. */
@@ -42,6 +43,10 @@ struct mw_reach_options {
 		mw_addr start, end;
 	} * holes;
 	size_t hole_count;
+	/* The blocks that may be lost, by where they begin, in order: others are held, also where no pointer to them is found.
+	 * Borrowed. NULL: all. */
+	const mw_addr *suspects;
+	size_t suspect_count;
 	bool holders; /* find dominators: 20 bytes a block more, and meanwhile 28 more, and 12 for each pointer */
 	/* With `holders`: what a root counts to, numbered from 0 without gaps. NULL: roots are not told apart. What it returns
 	 * is passed on. */

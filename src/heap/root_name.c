@@ -143,13 +143,6 @@ static struct mw_error *name_thread_data(const struct mw_root_names *names, cons
 	return made ? NULL : mw_error_nomem();
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static struct mw_error *name_stack(const struct mw_root_names *names, const struct mw_root *root, struct place *place)
 {
 	const char *thread = thread_name(names->image, root->tid);
@@ -162,7 +155,7 @@ static struct mw_error *name_stack(const struct mw_root_names *names, const stru
 		place->start = frame.start;
 		place->end = frame.end;
 		if (frame.file)
-			snprintf(at, sizeof(at), " %s:%" PRIu32, base_name(frame.file), frame.line);
+			snprintf(at, sizeof(at), " %s:%" PRIu32, mw_path_name(frame.file), frame.line);
 		made = set_text(place, "stack of thread %d (%s): %s%s%s, frame %" PRIu32, (int)root->tid, thread,
 				frame.function, strchr(frame.function, '(') ? "" : "()", at, frame.frame);
 	} else {
@@ -197,6 +190,9 @@ static struct mw_error *find_place(const struct mw_root_names *names, const stru
 		cover_mapping(names, place);
 		made = set_text(place, "memory of an allocator that is not known");
 		break;
+	case MW_ROOT_MOVED:
+		made = set_text(place, "a pointer that moved while the process was read");
+		break;
 	}
 	return made ? NULL : mw_error_nomem();
 }
@@ -218,7 +214,7 @@ struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root 
 	if (place.offset && root->kind == MW_ROOT_DATA)
 		snprintf(offset, sizeof(offset), "+%" PRIu64, place.offset);
 	if (place.file)
-		snprintf(file, sizeof(file), " (%s:%" PRIu32 ")", base_name(place.file), place.line);
+		snprintf(file, sizeof(file), " (%s:%" PRIu32 ")", mw_path_name(place.file), place.line);
 	if (needs_address(root, &place))
 		snprintf(address, sizeof(address), "%s at %#" PRIx64, root->kind == MW_ROOT_UNKNOWN ? "," : "",
 			 root->at);
@@ -274,7 +270,7 @@ static struct mw_error *complete(struct place *place, const struct mw_root *root
 	if (root->kind == MW_ROOT_MAPPING || root->kind == MW_ROOT_UNKNOWN)
 		length = asprintf(&text, "%s from %#" PRIx64 " on", place->text, place->start);
 	else if (place->file)
-		length = asprintf(&text, "%s (%s:%" PRIu32 ")", place->text, base_name(place->file), place->line);
+		length = asprintf(&text, "%s (%s:%" PRIu32 ")", place->text, mw_path_name(place->file), place->line);
 	else
 		return NULL;
 	free(place->text);

@@ -131,9 +131,10 @@ static json_t *head_value(const struct mw_heap_report *heap)
 	return MW_OBJECT(
 		MW_KEY("schema", "memwatch.heap/1"), MW_KEY("target", mw_json_heap_target(heap)),
 		MW_KEY("started", mw_json_date(heap->started_realtime_ns)), MW_KEY("by", mw_json_heap_by(heap->by)),
-		MW_KEY("method", heap->forked ? "fork" : "live"), MW_OF(heap, why), MW_OF(heap, pause_ns),
-		MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, unread), MW_OF(heap, rss), MW_OF(heap, swapped),
-		MW_OF(heap, page_tables), MW_KEY("leaks", mw_json_leaks(heap->leaks)),
+		MW_KEY("method", heap->forked ? "fork" : "live"), MW_OF(heap, passes), MW_OF(heap, why),
+		MW_OF(heap, pause_ns), MW_OF(heap, seconds), MW_OF(heap, scanned), MW_OF(heap, unread),
+		MW_OF(heap, rss), MW_OF(heap, swapped), MW_OF(heap, page_tables),
+		MW_KEY("leaks", mw_json_leaks(heap->leaks)),
 		MW_KEY("account", MW_ARRAY(i, heap->line_count, line_value(&heap->lines[i]))),
 		MW_KEY("allocators", MW_ARRAY(i, heap->allocator_count, allocator_value(&heap->allocators[i]))),
 		MW_KEY("groups", MW_ARRAY(i, heap->group_count, group_value(&heap->groups[i]))),

@@ -45,8 +45,13 @@ static void put_head(struct writer *writer)
 	if (heap->swapped)
 		mw_line_printf(line, ", %s swapped out", mw_show_size(heap->swapped).text);
 	mw_text_paragraph(&writer->text, 2);
-	mw_line_printf(line, "  read %s in %s; paused for %s in total",
-		       heap->forked ? "from a forked copy" : "while it ran", mw_show_seconds(heap->seconds).text,
+	mw_line_printf(line, "  read ");
+	if (heap->forked)
+		mw_line_printf(line, "from a forked copy");
+	else
+		mw_line_printf(line, "while it ran, in %" PRIu32 " pass%s,", heap->passes,
+			       heap->passes == 1 ? "" : "es");
+	mw_line_printf(line, " in %s; paused for %s in total", mw_show_seconds(heap->seconds).text,
 		       mw_show_seconds((double)heap->pause_ns / 1e9).text);
 	mw_text_paragraph(&writer->text, 2);
 	if (heap->why) {

@@ -477,6 +477,7 @@ static void heap_head(struct codec *codec, struct mw_heap_report *it)
 	signed64(codec, &it->started_realtime_ns);
 	number32(codec, &it->by);
 	FLAGS(codec, &it->forked);
+	number32(codec, &it->passes);
 	own_string(codec, &it->why);
 	number(codec, &it->pause_ns);
 	number(codec, &ns);

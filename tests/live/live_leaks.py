@@ -83,6 +83,21 @@ class Leaks(unittest.TestCase):
         self.assertIn(self.blocks(report, SIZES['hold'], 'reachable'), (each, each + 1))
         target.finish()
 
+    def test_pointers_move(self):
+        """Read while it runs, too, nothing that is held is called lost."""
+        target = mwlive.Target(self, 'moves')
+        target.go()
+        lost = target.done()['lost']
+        for options in ((), ('--no-fork',), ('--no-fork', '--holders')):
+            report, _ = heap(self, target.pid, *options)
+            found = {verdict: self.blocks(report, 300, verdict) for verdict in ('definite', 'indirect', 'reachable')}
+            # The last one may be found where its pointer was left.
+            self.assertIn(found['definite'], (lost - 1, lost), options)
+            self.assertEqual(report['leaks']['definite']['count'], found['definite'], options)
+            self.assertEqual(report['leaks']['indirect']['count'], 0, options)
+            self.assertEqual(report['passes'] > 1, bool(options))
+        target.finish()
+
     def test_groups(self):
         target, _ = self.worked()
         for by in ('class', 'size', 'arena', 'class,size,arena'):
