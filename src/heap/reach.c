@@ -399,10 +399,12 @@ static int by_number(const void *a, const void *b)
 /* Something that may hold pointers could not be read. What has gone from a process that runs on holds nothing any more. */
 static bool is_incomplete(const struct mw_reached *reached)
 {
+	if (!reached->image->consistent)
+		return false;
 	MW_EACH(thread, reached->image->threads, reached->image->thread_count)
 		if (thread->register_count == 0)
 			return true;
-	return reached->image->consistent && reached->unread != 0;
+	return reached->unread != 0;
 }
 
 static void add_up(struct mw_reached *reached)
