@@ -46,6 +46,14 @@ static struct mw_root root_of(const struct mw_reached *reached, mw_addr at, uint
 	return root;
 }
 
+bool mw_reached_root_of(const struct mw_reached *reached, mw_addr addr, struct mw_root *root)
+{
+	if (!mw_roots_of(&reached->roots, addr))
+		return false;
+	*root = root_of(reached, addr, MW_ROOT_NO_THREAD);
+	return true;
+}
+
 /* Of a block of an allocator whose memory is roots. */
 static struct mw_root unwalked_root(const struct mw_reached *reached, uint32_t number)
 {

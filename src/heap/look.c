@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/vector.h"
 #include "heap/advice.h"
+#include "heap/contents.h"
 #include "heap/holder.h"
 #include "heap/retained.h"
 #include "heap/snapshot.h"
@@ -169,6 +170,26 @@ static char *executed_as(pid_t pid)
 	return executed;
 }
 
+/* The first of each verdict, by which they are sorted. */
+static struct mw_error *describe_groups(struct mw_look *look, size_t named, struct mw_heap_report *report)
+{
+	const struct mw_contents_input contents = {mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes,
+						   look->names, look->reached};
+	size_t of_verdict = 0;
+
+	for (size_t i = 0; i < report->group_count; i++) {
+		struct mw_heap_group *group = &report->groups[i];
+
+		of_verdict = i > 0 && group[-1].verdict == group->verdict ? of_verdict + 1 : 0;
+		if (of_verdict >= named)
+			continue;
+		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
+		if (look->options.show)
+			MW_TRY(mw_contents(&contents, group, look->options.show));
+	}
+	return NULL;
+}
+
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -183,11 +204,7 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 
 	announce(look, "adding up", -1);
 	MW_TRY(mw_survey(&input, report));
-	for (size_t i = 0; i < report->group_count && i < named; i++) {
-		struct mw_heap_group *group = &report->groups[i];
-
-		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
-	}
+	MW_TRY(describe_groups(look, named, report));
 	if (look->options.holders) {
 		const struct mw_retained_input retained = {.image = input.image,
 							   .blocks = look->blocks,

@@ -65,6 +65,8 @@ enum mw_reach mw_reached_of(const struct mw_reached *reached, uint32_t number);
  * is the address of the pointer. False: nothing has. */
 bool mw_reached_holder(const struct mw_reached *reached, uint32_t number, uint32_t *holder, mw_addr *at,
 		       struct mw_root *root);
+/* What an address of roots' memory is a part of; false: it is none. */
+bool mw_reached_root_of(const struct mw_reached *reached, mw_addr addr, struct mw_root *root);
 /* Sums by verdict. */
 const struct mw_amount *mw_reached_sums(const struct mw_reached *reached); /* [MW_REACH_COUNT] */
 /* Bytes that were looked through for pointers. */

@@ -226,6 +226,30 @@ struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root 
 	return length < 0 ? mw_error_nomem() : NULL;
 }
 
+struct mw_error *mw_root_name_code(struct mw_root_names *names, mw_addr addr, char **out)
+{
+	const struct mw_module *module = mw_modules_find(names->modules, addr);
+	const struct mw_symbol_frame *frames, *function;
+	char offset[32] = "";
+	size_t count;
+	int length;
+
+	*out = NULL;
+	if (!module)
+		return NULL;
+	MW_TRY(mw_symbolizer_resolve(names->symbolizer, module->number, addr, false, &frames, &count));
+	function = count ? &frames[count - 1] : NULL;
+	if (!function || !function->function) {
+		length = asprintf(out, "code of %s", module->path);
+	} else {
+		if (function->offset)
+			snprintf(offset, sizeof(offset), "+%" PRIu64, function->offset);
+		length = asprintf(out, "%s%s%s", function->function, strchr(function->function, '(') ? "" : "()",
+				  offset);
+	}
+	return length < 0 ? mw_error_nomem() : NULL;
+}
+
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t hash_of(const char *text)

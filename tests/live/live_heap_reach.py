@@ -174,6 +174,18 @@ class Reach(unittest.TestCase):
         self.assertIsNone(held_by['lost'])
         program.finish()
 
+    def test_contents(self):
+        """What is in a block is shown where it is asked for, pointers by what they point at."""
+        program = Program(self)
+        groups = heap(program.pid, '--show', '1')['groups']
+        contents = by_case(program.sizes, {group['size']: group['contents'][0] for group in groups if 'contents' in group})
+        old, held = contents['old_block'], contents['held_by_old_block']
+        self.assertEqual(old['notes'][0], {'offset': 0, 'text': f"pointer to a block of {held['size']} bytes"})
+        self.assertEqual(int.from_bytes(bytes.fromhex(old['hex'][:16]), 'little'), int(held['address'], 16))
+        self.assertEqual(len(old['hex']), 2 * min(old['size'], 128))
+        self.assertNotIn('contents', heap(program.pid)['groups'][0])
+        program.finish()
+
     def test_retained(self):
         """All live blocks are retained by one root, by several, or by nothing."""
         program = Program(self)
