@@ -88,14 +88,14 @@ static bool is_printable(unsigned char c)
 	return c >= ' ' && c <= '~';
 }
 
-/* How many characters of a string begin at `bytes`: it is long enough, and ends with a zero or the block. */
-static size_t string_at(const unsigned char *bytes, size_t size, bool is_end)
+/* How many characters of a string begin at `bytes`: it is long enough, and ends with a zero, or what was read does. */
+static size_t string_at(const unsigned char *bytes, size_t size)
 {
 	size_t length = 0;
 
 	while (length < size && is_printable(bytes[length]))
 		length++;
-	return length >= LEAST_STRING && (length == size ? is_end : bytes[length] == '\0') ? length : 0;
+	return length >= LEAST_STRING && (length == size || bytes[length] == '\0') ? length : 0;
 }
 
 static struct mw_error *add_string(struct notes *notes, uint64_t offset, const unsigned char *bytes, size_t length)
@@ -109,12 +109,12 @@ static struct mw_error *add_string(struct notes *notes, uint64_t offset, const u
 }
 
 static struct mw_error *add_notes(const struct mw_contents_input *input, const unsigned char *bytes, size_t size,
-				  bool is_all, struct notes *notes)
+				  struct notes *notes)
 {
 	size_t shown = size < SHOWN ? size : SHOWN;
 
 	for (size_t at = 0; at < shown;) {
-		size_t length = string_at(bytes + at, size - at, is_all);
+		size_t length = string_at(bytes + at, size - at);
 		uint64_t word;
 		char *text = NULL;
 
@@ -174,7 +174,7 @@ static struct mw_error *look_into(const struct mw_contents_input *input, mw_addr
 		return mw_error_nomem();
 	memcpy(out->bytes, bytes, out->byte_count);
 	err = got == want && is_all_zero(input->image, at, size) ? add_note(&notes, 0, strdup("all zero"))
-								 : add_notes(input, bytes, got, got == size, &notes);
+								 : add_notes(input, bytes, got, &notes);
 	out->notes = notes.items;
 	out->note_count = notes.count;
 	return err;
