@@ -31,6 +31,10 @@ static struct mw_root root_of(const struct mw_reached *reached, mw_addr at, uint
 	struct mw_root root = {.kind = MW_ROOT_UNKNOWN, .at = at};
 	const struct mw_root_range *range;
 
+	if (thread == MW_ROOT_OF_KERNEL) {
+		root.kind = MW_ROOT_KERNEL;
+		return root;
+	}
 	if (thread != MW_ROOT_NO_THREAD) {
 		root.kind = at == MW_ROOT_AT_SP ? MW_ROOT_STACK : MW_ROOT_REGISTER;
 		root.tid = reached->image->threads[thread].tid;

@@ -7,6 +7,7 @@
 #include "heap/advice.h"
 #include "heap/contents.h"
 #include "heap/holder.h"
+#include "heap/kernel_words.h"
 #include "heap/retained.h"
 #include "heap/snapshot.h"
 #include "heap/walker.h"
@@ -190,6 +191,24 @@ static struct mw_error *describe_groups(struct mw_look *look, size_t named, stru
 	return NULL;
 }
 
+/* What holds blocks in the kernel, and can't be known. */
+static struct mw_error *add_gap(const struct mw_image *image, struct mw_heap_report *report)
+{
+	const struct mw_image_mapping *mapping = mw_kernel_words_unknown(image);
+	struct mw_heap_gap *gaps;
+
+	if (!mapping)
+		return NULL;
+	gaps = reallocarray(report->gaps, report->gap_count + 1, sizeof(*gaps));
+	if (!gaps)
+		return mw_error_nomem();
+	gaps[report->gap_count++] = (struct mw_heap_gap){
+		mapping->start, mapping->end - mapping->start,
+		"requests to the kernel (io_uring, aio) may hold blocks: none is called lost for certain"};
+	report->gaps = gaps;
+	return NULL;
+}
+
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -204,6 +223,7 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 
 	announce(look, "adding up", -1);
 	MW_TRY(mw_survey(&input, report));
+	MW_TRY(add_gap(input.image, report));
 	MW_TRY(describe_groups(look, named, report));
 	if (look->options.holders) {
 		const struct mw_retained_input retained = {.image = input.image,

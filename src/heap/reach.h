@@ -24,13 +24,14 @@ enum mw_root_kind {
 	MW_ROOT_TLS,     /* a thread's static TLS and its control block */
 	MW_ROOT_DATA,    /* a module's writable data */
 	MW_ROOT_MAPPING, /* writable memory that no allocator owns */
+	MW_ROOT_KERNEL,  /* a word that the kernel keeps */
 	MW_ROOT_UNKNOWN, /* an allocator's memory that could not be walked */
 };
 
 /* Where the first link of a holder path stands. */
 struct mw_root {
 	enum mw_root_kind kind;
-	mw_addr at; /* of the word; of a register: its index */
+	mw_addr at; /* of the word; of a register, and of the kernel's words: its index */
 	pid_t tid;  /* of a register, a stack, TLS; else 0 */
 };
 

@@ -192,6 +192,13 @@ static struct mw_error *find_place(const struct mw_root_names *names, const stru
 		cover_mapping(names, place);
 		made = set_text(place, "%s", path);
 		break;
+	case MW_ROOT_KERNEL:
+		made = root->at < names->image->kernel_word_count &&
+				       names->image->kernel_words[root->at].descriptor >= 0
+			       ? set_text(place, "data of epoll set %d",
+					  names->image->kernel_words[root->at].descriptor)
+			       : set_text(place, "data of a timer");
+		break;
 	case MW_ROOT_UNKNOWN:
 		cover_mapping(names, place);
 		made = set_text(place, "memory of an allocator that is not known");
@@ -317,7 +324,7 @@ struct mw_error *mw_root_number(void *context, const struct mw_root *root, uint3
 	MW_TRY(find_place(names, root, &place));
 	MW_TRY(complete(&place, root));
 	MW_TRY(number_of(names, place.text, number));
-	if (root->kind == MW_ROOT_REGISTER) /* `at` is no address */
+	if (root->kind == MW_ROOT_REGISTER || root->kind == MW_ROOT_KERNEL) /* `at` is no address */
 		return NULL;
 	names->kind = root->kind;
 	names->start = place.start;

@@ -18,6 +18,7 @@ D, I, P, R = 'definite', 'indirect', 'possible', 'reachable'
 MAPPING = 'LeakSanitizer takes no mapping of the program for a root'
 INTERIOR = 'to LeakSanitizer any pointer into a block holds it'
 STACK = 'memcheck takes the stack pointer for a pointer into the middle of a block'
+KERNEL = 'the other tools do not ask the kernel what it keeps'
 
 # Case: what memwatch must say, and why another tool says something else.
 CASES = {
@@ -40,6 +41,8 @@ CASES = {
     'shared_memory': (R, MAPPING),
     'prot_none': (R, MAPPING + '; memcheck looks only at what is readable now'),
     'in_code': (R, MAPPING + '; memcheck looks at no word that is not aligned'),
+    'epoll': (R, KERNEL),
+    'timer': (R, KERNEL),
     'not_forked': (R, MAPPING),
     'second_base': (R, ''),
     'array_with_cookie': (R, ''),
@@ -165,7 +168,7 @@ class Reach(unittest.TestCase):
         for case, text in {'global': 'global held', 'held_by_old_block': 'global parent', 'tls': 'thread-local of_thread of thread',
                            'stack': 'stack of thread', 'register': 'register of thread', 'low_tag': 'global low_tagged',
                            'interrupted_frame': 'stack of thread', 'coroutine_frame': 'stack of thread',
-                           'coroutine_away': 'global away', 'interior_child': 'global into'}.items():
+                           'coroutine_away': 'global away', 'epoll': 'data of epoll set', 'timer': 'data of a timer', 'interior_child': 'global into'}.items():
             self.assertTrue(held_by[case][0].startswith(text), f'{case}: {held_by[case]}')
         self.assertEqual(len(held_by['held_by_old_block']), 3)
         for case, text in {'stack': r'stack of thread \d+ \(.*\): hold_on_stack\(void\*\) reaches\.cpp:\d+, frame \d+$',
