@@ -331,6 +331,9 @@ const struct mw_cli_command mw_cli_command_record = {
 static struct mw_error *check_heap(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	MW_TRY(check_one(command, options));
+	if (options->heap.show > MW_HEAP_SAMPLES)
+		return mw_error_create(MW_ERROR_USAGE, 0, "--show %zu is too many: it is at most %u blocks of a group",
+				       options->heap.show, MW_HEAP_SAMPLES);
 	return mw_outputs_check(&options->session);
 }
 
@@ -346,6 +349,11 @@ static const struct mw_cli_option heap_options[] = {
 		"Show the tree of who retains how much: what would be lost without each variable, thread and group of "
 		"blocks. It takes a second more for each million blocks, and memory of 50 bytes for each.",
 		NULL, FLAG, heap.holders),
+	MW_CLI_OPTION(
+		"show", 0, NOTHING, "N", "show what is in N blocks of each group\n",
+		"Show the first bytes of N blocks of each group that the text shows, 8 at most, with the strings in "
+		"them and what their pointers point at.",
+		NULL, TOP, heap.show),
 	MW_CLI_OPTION("no-fork", 0, NOTHING, NULL, "read the process as it runs, not a forked copy\n",
 		      "Do not have the process fork a copy of itself to be read; read it while it runs.", NULL, FLAG,
 		      heap.no_fork),

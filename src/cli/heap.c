@@ -58,6 +58,7 @@ static struct mw_error *look_and_write(const struct mw_cli_options *options, str
 		.tag_bits = options->heap.tag_bits,
 		.no_fork = options->heap.no_fork,
 		.holders = options->heap.holders,
+		.show = options->heap.show,
 		.progress = show,
 		.context = progress,
 		.interrupted = mw_process_setup_interrupted(),

@@ -193,6 +193,7 @@ struct mw_cli_heap_options {
 	unsigned by; /* enum mw_heap_by; 0: not given */
 	uint64_t tag_bits;
 	bool no_fork, holders;
+	size_t show; /* samples of a group */
 };
 
 /* Of all commands; a command sets what it has options for. Strings and the command to launch point into argv. */

@@ -170,7 +170,8 @@ static struct mw_error *find_variable(struct mw_classes *classes, mw_addr addr, 
 	if (!module || !module->elf)
 		return NULL;
 	MW_TRY(variables_of(classes, module, &table));
-	find_in(table, addr - module->bias, out, offset);
+	if (table)
+		find_in(table, addr - module->bias, out, offset);
 	return NULL;
 }
 

@@ -31,6 +31,10 @@ static struct mw_root root_of(const struct mw_reached *reached, mw_addr at, uint
 	struct mw_root root = {.kind = MW_ROOT_MOVED, .at = at};
 	const struct mw_root_range *range;
 
+	if (thread == MW_ROOT_OF_KERNEL) {
+		root.kind = MW_ROOT_KERNEL;
+		return root;
+	}
 	if (thread != MW_ROOT_NO_THREAD) {
 		root.kind = at == MW_ROOT_AT_SP ? MW_ROOT_STACK : MW_ROOT_REGISTER;
 		root.tid = reached->image->threads[thread].tid;
@@ -44,6 +48,14 @@ static struct mw_root root_of(const struct mw_reached *reached, mw_addr at, uint
 		root.tid = range->tid;
 	}
 	return root;
+}
+
+bool mw_reached_root_of(const struct mw_reached *reached, mw_addr addr, struct mw_root *root)
+{
+	if (!mw_roots_of(&reached->roots, addr))
+		return false;
+	*root = root_of(reached, addr, MW_ROOT_NO_THREAD);
+	return true;
 }
 
 /* Of a block of an allocator whose memory is roots. */

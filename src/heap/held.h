@@ -7,7 +7,8 @@
 #include "heap/roots.h"
 
 #define MW_ROOT_NO_THREAD 0x7fffffffU
-#define MW_ROOT_AT_SP     UINT64_MAX /* mw_root_pointer.at: the block is a thread's stack */
+#define MW_ROOT_OF_KERNEL 0x7ffffffeU /* for a thread: `at` is the index of a word of the kernel's */
+#define MW_ROOT_AT_SP     UINT64_MAX  /* mw_root_pointer.at: the block is a thread's stack */
 
 /* A pointer from a root, the first that was seen to a block. */
 struct mw_root_pointer {

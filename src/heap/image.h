@@ -50,6 +50,12 @@ struct mw_image_thread {
 	struct mw_regs regs; /* the general ones; all 0 where register_count is */
 };
 
+/* A word that the kernel keeps for the process (kernel_words.h). */
+struct mw_image_kernel_word {
+	uint64_t word;
+	int descriptor; /* the epoll set's; -1: it is a timer's */
+};
+
 /* One of several parts of memory that are read together. */
 struct mw_image_piece {
 	mw_addr addr;
@@ -71,6 +77,9 @@ struct mw_image {
 	size_t run_count;
 	const struct mw_image_thread *threads;
 	size_t thread_count;
+	const struct mw_image_kernel_word *kernel_words;
+	size_t kernel_word_count;
+	bool kernel_words_hidden; /* there may be more of them: nothing is certainly lost */
 	bool consistent; /* of one moment; false: the process ran while it was read, and words may have changed */
 };
 

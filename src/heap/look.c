@@ -6,7 +6,9 @@
 #include "base/clock.h"
 #include "base/vector.h"
 #include "heap/advice.h"
+#include "heap/contents.h"
 #include "heap/holder.h"
+#include "heap/kernel_words.h"
 #include "heap/passes.h"
 #include "heap/retained.h"
 #include "heap/snapshot.h"
@@ -285,6 +287,44 @@ static void identify(struct mw_look *look, struct mw_heap_report *report)
 	look->exe = NULL;
 }
 
+/* The first of each verdict, by which they are sorted. */
+static struct mw_error *describe_groups(struct mw_look *look, size_t named, struct mw_heap_report *report)
+{
+	const struct mw_contents_input contents = {mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes,
+						   look->names, look->reached};
+	size_t of_verdict = 0;
+
+	for (size_t i = 0; i < report->group_count; i++) {
+		struct mw_heap_group *group = &report->groups[i];
+
+		of_verdict = i > 0 && group[-1].verdict == group->verdict ? of_verdict + 1 : 0;
+		if (of_verdict >= named)
+			continue;
+		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
+		if (look->options.show)
+			MW_TRY(mw_contents(&contents, group, look->options.show));
+	}
+	return NULL;
+}
+
+/* What holds blocks in the kernel, and can't be known. */
+static struct mw_error *add_gap(const struct mw_image *image, struct mw_heap_report *report)
+{
+	const struct mw_image_mapping *mapping = mw_kernel_words_unknown(image);
+	struct mw_heap_gap *gaps;
+
+	if (!mapping)
+		return NULL;
+	gaps = reallocarray(report->gaps, report->gap_count + 1, sizeof(*gaps));
+	if (!gaps)
+		return mw_error_nomem();
+	gaps[report->gap_count++] = (struct mw_heap_gap){
+		mapping->start, mapping->end - mapping->start,
+		"requests to the kernel (io_uring, aio) may hold blocks: none is called lost for certain"};
+	report->gaps = gaps;
+	return NULL;
+}
+
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	const struct mw_survey_input input = {
@@ -299,11 +339,8 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 
 	announce(look, "adding up", -1);
 	MW_TRY(mw_survey(&input, report));
-	for (size_t i = 0; i < report->group_count && i < named; i++) {
-		struct mw_heap_group *group = &report->groups[i];
-
-		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
-	}
+	MW_TRY(add_gap(input.image, report));
+	MW_TRY(describe_groups(look, named, report));
 	if (look->options.holders) {
 		const struct mw_retained_input retained = {.image = input.image,
 							   .blocks = look->blocks,

@@ -21,6 +21,7 @@
 struct mw_look_options {
 	uint64_t tag_bits; /* as mw_reach_options has it, and so the next two */
 	bool holders;
+	size_t show;                       /* so many samples of a group are shown with what is in them */
 	const struct mw_reach_hole *holes; /* copied */
 	size_t hole_count;
 	bool no_fork;                                                     /* read the running process */
@@ -38,8 +39,8 @@ void mw_look_show(struct mw_look *look, void (*progress)(void *context, const ch
 		  void *context);
 /* Errors: MEMORY; the heap has more blocks than can be counted (UNSUPPORTED). */
 struct mw_error *mw_look_examine(struct mw_look *look) MW_MUST_CHECK;
-/* Once it is examined. `by`: enum mw_heap_by; 0: class and size. For the first `named` groups of the report a holder is
- * looked for. The caller owns it. Errors: MEMORY, those of mw_heap_snapshot_release(). */
+/* Once it is examined. `by`: enum mw_heap_by; 0: class and size. For the first `named` groups of a verdict a holder is
+ * looked for, and what is in their samples. The caller owns it. Errors: MEMORY, those of mw_heap_snapshot_release(). */
 struct mw_error *mw_look_report(struct mw_look *look, unsigned by, size_t named,
 				struct mw_heap_report **out) MW_MUST_CHECK;
 /* What has been found of the block that the program was given at `addr`; false: there is none, or it can't be known. */

@@ -118,7 +118,7 @@ static void step(struct search *search)
 	mw_scan_frontier(search->scan, frontier);
 }
 
-static void scan_threads(const struct mw_image *image, struct mw_scan *scan, struct mw_root_words *words)
+static void scan_single_words(const struct mw_image *image, struct mw_scan *scan, struct mw_root_words *words)
 {
 	mw_addr at, block;
 
@@ -137,6 +137,9 @@ static void scan_threads(const struct mw_image *image, struct mw_scan *scan, str
 			mw_scan_word(scan, block, at, MW_BLOCK_NONE);
 		words->exact = false;
 	}
+	words->thread = MW_ROOT_OF_KERNEL;
+	for (size_t i = 0; i < image->kernel_word_count; i++)
+		mw_scan_word(scan, image->kernel_words[i].word, i, MW_BLOCK_NONE);
 	words->thread = MW_ROOT_NO_THREAD;
 }
 
@@ -152,7 +155,7 @@ struct mw_error *mw_reach_scan_roots(const struct mw_reached *reached, struct mw
 		ranges[i] = (struct mw_scan_range){roots->ranges[i].start, roots->ranges[i].end, MW_BLOCK_NONE,
 						   roots->ranges[i].code};
 	*words = (struct mw_root_words){.thread = MW_ROOT_NO_THREAD};
-	scan_threads(reached->image, scan, words);
+	scan_single_words(reached->image, scan, words);
 	words->exact = true;
 	MW_EACH(block, reached->moved, reached->moved_count)
 		mw_scan_word(scan, *block, *block, MW_BLOCK_NONE);
@@ -399,6 +402,8 @@ static int by_number(const void *a, const void *b)
 /* Something that may hold pointers could not be read. What has gone from a process that runs on holds nothing any more. */
 static bool is_incomplete(const struct mw_reached *reached)
 {
+	if (reached->image->kernel_words_hidden)
+		return true;
 	if (!reached->image->consistent)
 		return false;
 	MW_EACH(thread, reached->image->threads, reached->image->thread_count)

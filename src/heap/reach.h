@@ -24,6 +24,7 @@ enum mw_root_kind {
 	MW_ROOT_TLS,     /* a thread's static TLS and its control block */
 	MW_ROOT_DATA,    /* a module's writable data */
 	MW_ROOT_MAPPING, /* writable memory that no allocator owns */
+	MW_ROOT_KERNEL,  /* a word that the kernel keeps */
 	MW_ROOT_UNKNOWN, /* an allocator's memory that could not be walked */
 	MW_ROOT_MOVED,   /* none was found: it is not one of options->suspects */
 };
@@ -31,7 +32,7 @@ enum mw_root_kind {
 /* Where the first link of a holder path stands. */
 struct mw_root {
 	enum mw_root_kind kind;
-	mw_addr at; /* of the word; of a register: its index */
+	mw_addr at; /* of the word; of a register, and of the kernel's words: its index */
 	pid_t tid;  /* of a register, a stack, TLS; else 0 */
 };
 
@@ -70,6 +71,8 @@ enum mw_reach mw_reached_of(const struct mw_reached *reached, uint32_t number);
  * is the address of the pointer. False: nothing has. */
 bool mw_reached_holder(const struct mw_reached *reached, uint32_t number, uint32_t *holder, mw_addr *at,
 		       struct mw_root *root);
+/* What an address of roots' memory is a part of; false: it is none. */
+bool mw_reached_root_of(const struct mw_reached *reached, mw_addr addr, struct mw_root *root);
 /* Sums by verdict. */
 const struct mw_amount *mw_reached_sums(const struct mw_reached *reached); /* [MW_REACH_COUNT] */
 /* Bytes that were looked through for pointers. */

@@ -186,6 +186,13 @@ static struct mw_error *find_place(const struct mw_root_names *names, const stru
 		cover_mapping(names, place);
 		made = set_text(place, "%s", path);
 		break;
+	case MW_ROOT_KERNEL:
+		made = root->at < names->image->kernel_word_count &&
+				       names->image->kernel_words[root->at].descriptor >= 0
+			       ? set_text(place, "data of epoll set %d",
+					  names->image->kernel_words[root->at].descriptor)
+			       : set_text(place, "data of a timer");
+		break;
 	case MW_ROOT_UNKNOWN:
 		cover_mapping(names, place);
 		made = set_text(place, "memory of an allocator that is not known");
@@ -220,6 +227,30 @@ struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root 
 			 root->at);
 	length = asprintf(out, "%s%s%s%s", place.text, offset, file, address);
 	free(place.text);
+	return length < 0 ? mw_error_nomem() : NULL;
+}
+
+struct mw_error *mw_root_name_code(struct mw_root_names *names, mw_addr addr, char **out)
+{
+	const struct mw_module *module = mw_modules_find(names->modules, addr);
+	const struct mw_symbol_frame *frames, *function;
+	char offset[32] = "";
+	size_t count;
+	int length;
+
+	*out = NULL;
+	if (!module)
+		return NULL;
+	MW_TRY(mw_symbolizer_resolve(names->symbolizer, module->number, addr, false, &frames, &count));
+	function = count ? &frames[count - 1] : NULL;
+	if (!function || !function->function) {
+		length = asprintf(out, "code of %s", module->path);
+	} else {
+		if (function->offset)
+			snprintf(offset, sizeof(offset), "+%" PRIu64, function->offset);
+		length = asprintf(out, "%s%s%s", function->function, strchr(function->function, '(') ? "" : "()",
+				  offset);
+	}
 	return length < 0 ? mw_error_nomem() : NULL;
 }
 
@@ -290,7 +321,7 @@ struct mw_error *mw_root_number(void *context, const struct mw_root *root, uint3
 	MW_TRY(find_place(names, root, &place));
 	MW_TRY(complete(&place, root));
 	MW_TRY(number_of(names, place.text, number));
-	if (root->kind == MW_ROOT_REGISTER) /* `at` is no address */
+	if (root->kind == MW_ROOT_REGISTER || root->kind == MW_ROOT_KERNEL) /* `at` is no address */
 		return NULL;
 	names->kind = root->kind;
 	names->start = place.start;

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/vector.h"
+#include "heap/kernel_words.h"
 #include "heap/memory.h"
 #include "heap/pages.h"
 #include "proc/maps.h"
@@ -50,6 +51,7 @@ struct mw_heap_snapshot {
 	struct mw_page_runs runs;
 	struct mw_image_thread *threads;
 	size_t thread_room;
+	struct mw_kernel_words words;
 };
 
 /* What prevents a copy is reported, and is no error; GONE and MEMORY are. */
@@ -433,6 +435,19 @@ struct mw_error *mw_heap_snapshot_end_copy(struct mw_heap_snapshot *snapshot)
 	return NULL;
 }
 
+/* Called before the process stands and when it runs again: what it has at the moment between is there both times, but
+ * for what it adds and takes away just then. */
+static struct mw_error *read_kernel_words(struct mw_heap_snapshot *snapshot)
+{
+	struct mw_error *err = mw_kernel_words_read(snapshot->pid, &snapshot->words);
+
+	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	snapshot->image.kernel_words_hidden = true;
+	return NULL;
+}
+
 /* Have the copy come to stand; where that fails do without. */
 static struct mw_error *settle(struct mw_heap_snapshot *snapshot)
 {
@@ -463,6 +478,7 @@ static void destroy(struct mw_heap_snapshot *snapshot)
 	free(snapshot->copied);
 	free(snapshot->runs.items);
 	free(snapshot->threads);
+	mw_kernel_words_deinit(&snapshot->words);
 	free(snapshot->why);
 	free(snapshot);
 }
@@ -486,13 +502,20 @@ struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_
 	if (!err)
 		err = prepare(snapshot, !options->no_fork && !snapshot->why);
 	if (!err)
+		err = read_kernel_words(snapshot);
+	if (!err)
 		err = take_stopped(snapshot, !options->no_fork && !snapshot->why);
 	if (!err)
 		err = settle(snapshot);
+	if (!err)
+		err = read_kernel_words(snapshot);
 	if (!err) {
+		snapshot->image.kernel_words = snapshot->words.items;
+		snapshot->image.kernel_word_count = snapshot->words.count;
 		name_threads(snapshot);
 		err = gather(snapshot);
 		snapshot->memory.copied = snapshot->copied;
+		snapshot->image.kernel_words_hidden |= mw_kernel_words_unknown(&snapshot->image) != NULL;
 	}
 	if (err) {
 		mw_error_destroy(mw_heap_snapshot_release(snapshot));

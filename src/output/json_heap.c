@@ -17,6 +17,8 @@
  *   leaks      {definite, indirect, possible, reachable}: A each
  *   groups     [{class, size, allocator, arena, verdict, blocks: A, stack: null, holder: [texts, root first]|null,
  *              sample: [addresses]}]: lost ones first; all, so that they sum to leaks
+ *              with --show N also contents: [{address, size, hex, notes: [{offset, text}]}], of the groups that have a
+ *              holder or could have one in the text: the first bytes, strings in them, what pointers point at
  *   holders    with --holders: [H], the largest first; H = {name, retained: A, own: A, children: [H]}: a root, and below it
  *              groups of blocks by class or size that nothing else holds. retained: what would be lost with it; own: of
  *              that, its own blocks. At most 8 levels, and 20 children of each: what a holder retains may be more than
@@ -61,15 +63,52 @@ static json_t *allocator_value(const struct mw_heap_figures *figures)
 		MW_KEY("skipped", bytes_value(figures->skipped)));
 }
 
+static json_t *note_value(const struct mw_heap_note *note)
+{
+	return MW_OBJECT(MW_OF(note, offset), MW_OF(note, text));
+}
+
+static json_t *hex_value(const unsigned char *bytes, size_t count)
+{
+	char text[2 * 256 + 1] = "";
+
+	for (size_t i = 0; i < count && i < sizeof(text) / 2; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	return mw_json_text(text);
+}
+
+static json_t *content_value(const struct mw_heap_content *content)
+{
+	return MW_OBJECT(MW_KEY("address", address_value(content->at)), MW_OF(content, size),
+			 MW_KEY("hex", hex_value(content->bytes, content->byte_count)),
+			 MW_KEY("notes", MW_ARRAY(i, content->note_count, note_value(&content->notes[i]))));
+}
+
+/* With its contents where they were asked for. */
+static json_t *with_contents(json_t *value, const struct mw_heap_group *group)
+{
+	json_t *contents;
+
+	if (!value || !group->contents)
+		return value;
+	contents = MW_ARRAY(i, group->content_count, content_value(&group->contents[i]));
+	if (json_object_set_new(value, "contents", contents) == 0)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
 static json_t *group_value(const struct mw_heap_group *group)
 {
 	json_t *holder = group->holder_count ? mw_json_texts((const char *const *)group->holder, group->holder_count)
 					     : json_null();
 
-	return MW_OBJECT(MW_KEY("class", group->class_name), MW_OF(group, size), MW_OF(group, allocator),
-			 MW_OF(group, arena), MW_KEY("verdict", verdicts[group->verdict]), MW_OF(group, blocks),
-			 MW_KEY("stack", json_null()), MW_KEY("holder", holder),
-			 MW_KEY("sample", MW_ARRAY(i, group->sample_count, address_value(group->samples[i]))));
+	json_t *value = MW_OBJECT(MW_KEY("class", group->class_name), MW_OF(group, size), MW_OF(group, allocator),
+				  MW_OF(group, arena), MW_KEY("verdict", verdicts[group->verdict]),
+				  MW_OF(group, blocks), MW_KEY("stack", json_null()), MW_KEY("holder", holder),
+				  MW_KEY("sample", MW_ARRAY(i, group->sample_count, address_value(group->samples[i]))));
+
+	return with_contents(value, group);
 }
 
 static json_t *gap_value(const struct mw_heap_gap *gap)

@@ -2,10 +2,13 @@
 /* text_heap.c: a look at a heap as someone on call reads it: what is lost first, then what the memory is used for. */
 #include "output/text.h"
 
+#include "base/vector.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
+#define ROW         16u  /* bytes of a block in a line */
 #define LEAST_SHARE 100u /* lines of the account below one part in so many are one together, but with --all */
 
 struct writer {
@@ -123,6 +126,56 @@ static void put_holder(struct writer *writer, const struct mw_heap_group *group)
 	mw_text_paragraph(&writer->text, 8);
 }
 
+static void put_bytes(struct writer *writer, const struct mw_heap_content *content, size_t from)
+{
+	struct mw_line *line = &writer->text.line;
+	size_t to = from + ROW < content->byte_count ? from + ROW : content->byte_count;
+	char text[ROW + 1] = "";
+
+	mw_line_printf(line, "        %4zu ", from);
+	for (size_t i = from; i < from + ROW; i++) {
+		unsigned char byte = i < to ? content->bytes[i] : 0;
+
+		mw_line_printf(line, i < to ? "%s%02x" : "%s  ", i % 8 ? " " : "  ", byte);
+		if (i < to)
+			text[i - from] = byte >= ' ' && byte <= '~' ? (char)byte : '.';
+	}
+	mw_line_printf(line, "  %s", text);
+	mw_text_line(&writer->text, MW_STYLE_PLAIN);
+}
+
+static void put_content(struct writer *writer, const struct mw_heap_content *content)
+{
+	struct mw_line *line = &writer->text.line;
+	bool repeated = false; /* as hexdump(1) has it */
+
+	mw_line_printf(line, "      %#" PRIx64 ", %s byte%s", content->at, mw_show_count(content->size).text,
+		       content->size == 1 ? "" : "s");
+	if (content->note_count == 1 && content->notes[0].offset == 0) {
+		mw_line_put(line, ": ", content->notes[0].text);
+		mw_text_paragraph(&writer->text, 8);
+		if (strcmp(content->notes[0].text, "all zero") == 0)
+			return;
+	} else {
+		mw_text_line(&writer->text, MW_STYLE_PLAIN);
+	}
+	for (size_t from = 0; from < content->byte_count; from += ROW) {
+		bool again = from && from + ROW <= content->byte_count &&
+			     memcmp(content->bytes + from, content->bytes + from - ROW, ROW) == 0;
+
+		if (!again)
+			put_bytes(writer, content, from);
+		else if (!repeated)
+			MW_TEXT_ROW(&writer->text, "        %4s", "*");
+		repeated = again;
+	}
+	for (size_t i = 0; i < content->note_count && content->notes[content->note_count - 1].offset; i++) {
+		mw_line_printf(line, "        %4" PRIu64 "   ", content->notes[i].offset);
+		mw_line_put(line, "", content->notes[i].text);
+		mw_text_paragraph(&writer->text, 15);
+	}
+}
+
 static void put_group(struct writer *writer, const struct mw_heap_group *group)
 {
 	struct mw_line *line = &writer->text.line;
@@ -141,6 +194,8 @@ static void put_group(struct writer *writer, const struct mw_heap_group *group)
 	mw_line_printf(line, ", e.g. at %#" PRIx64, group->samples[0]);
 	mw_text_paragraph(&writer->text, 25);
 	put_holder(writer, group);
+	MW_EACH(content, group->contents, group->content_count)
+		put_content(writer, content);
 }
 
 /* The groups of a verdict, the largest first. */

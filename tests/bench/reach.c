@@ -4,7 +4,7 @@
  * blocks, with and without dominators, and in how much memory. AVERAGE is the bytes of a block. A third of the words of the
  * first 128 bytes of a block are pointers, most to blocks near by; behind these one of RARITY is.
  *
- * With 0 for RARITY the blocks are a tree: each but the first is pointed to by one other, anywhere.
+ * With 0 for RARITY the blocks are a binary tree: each but the first is pointed to by one other, anywhere.
  */
 #include "heap/reach.h"
 #include "heap/retained.h"
@@ -23,11 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HEAP  UINT64_C(0x600000000000)
-#define DATA  UINT64_C(0x500000000000)
-#define ROOTS 512u
-#define NEAR  1000u
-#define TAIL  8u
+#define HEAP     UINT64_C(0x600000000000)
+#define DATA     UINT64_C(0x500000000000)
+#define ROOTS    512u
+#define NEAR     1000u
+#define TAIL     8u
+#define CHILDREN 2u
 
 struct heap {
 	uint64_t blocks, average, rarity, bytes;
@@ -101,7 +102,7 @@ static void fill_tree(const struct heap *heap, uint64_t *words, uint64_t *roots)
 		uint64_t count = (heap->starts[parent + 1] - heap->starts[parent] - TAIL) / 8;
 		uint64_t *word = words + (heap->starts[parent] - HEAP) / 8;
 
-		for (uint64_t k = 0; k < count; k++) {
+		for (uint64_t k = 0; k < count && k < CHILDREN; k++) {
 			if (word[k])
 				continue;
 			word[k] = heap->starts[order[i++]];

@@ -18,6 +18,7 @@ D, I, P, R = 'definite', 'indirect', 'possible', 'reachable'
 MAPPING = 'LeakSanitizer takes no mapping of the program for a root'
 INTERIOR = 'to LeakSanitizer any pointer into a block holds it'
 STACK = 'memcheck takes the stack pointer for a pointer into the middle of a block'
+KERNEL = 'the other tools do not ask the kernel what it keeps'
 
 # Case: what memwatch must say, and why another tool says something else.
 CASES = {
@@ -40,6 +41,8 @@ CASES = {
     'shared_memory': (R, MAPPING),
     'prot_none': (R, MAPPING + '; memcheck looks only at what is readable now'),
     'in_code': (R, MAPPING + '; memcheck looks at no word that is not aligned'),
+    'epoll': (R, KERNEL),
+    'timer': (R, KERNEL),
     'not_forked': (R, MAPPING),
     'second_base': (R, ''),
     'array_with_cookie': (R, ''),
@@ -165,13 +168,25 @@ class Reach(unittest.TestCase):
         for case, text in {'global': 'global held', 'held_by_old_block': 'global parent', 'tls': 'thread-local of_thread of thread',
                            'stack': 'stack of thread', 'register': 'register of thread', 'low_tag': 'global low_tagged',
                            'interrupted_frame': 'stack of thread', 'coroutine_frame': 'stack of thread',
-                           'coroutine_away': 'global away', 'interior_child': 'global into'}.items():
+                           'coroutine_away': 'global away', 'epoll': 'data of epoll set', 'timer': 'data of a timer', 'interior_child': 'global into'}.items():
             self.assertTrue(held_by[case][0].startswith(text), f'{case}: {held_by[case]}')
         self.assertEqual(len(held_by['held_by_old_block']), 3)
         for case, text in {'stack': r'stack of thread \d+ \(.*\): hold_on_stack\(void\*\) reaches\.cpp:\d+, frame \d+$',
                            'global': r'global held \(reaches\.cpp:\d+\)$'}.items():
             self.assertRegex(held_by[case][0], text)
         self.assertIsNone(held_by['lost'])
+        program.finish()
+
+    def test_contents(self):
+        """What is in a block is shown where it is asked for, pointers by what they point at."""
+        program = Program(self)
+        groups = heap(program.pid, '--show', '1')['groups']
+        contents = by_case(program.sizes, {group['size']: group['contents'][0] for group in groups if 'contents' in group})
+        old, held = contents['old_block'], contents['held_by_old_block']
+        self.assertEqual(old['notes'][0], {'offset': 0, 'text': f"pointer to a block of {held['size']} bytes"})
+        self.assertEqual(int.from_bytes(bytes.fromhex(old['hex'][:16]), 'little'), int(held['address'], 16))
+        self.assertEqual(len(old['hex']), 2 * min(old['size'], 128))
+        self.assertNotIn('contents', heap(program.pid)['groups'][0])
         program.finish()
 
     def test_retained(self):

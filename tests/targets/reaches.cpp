@@ -11,8 +11,11 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <pthread.h>
 #include <string>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -115,6 +118,21 @@ static void put_in_code(void *block)
 	code[1] = static_cast<char>(0xb8);
 	memcpy(code + 2, &block, sizeof(block));
 	mprotect(code, 4096, PROT_READ | PROT_EXEC);
+}
+
+/* What the kernel alone knows of. */
+KEEP static void plant_in_kernel()
+{
+	epoll_event event = {};
+	sigevent signal = {};
+	timer_t timer;
+
+	event.data.ptr = plant("epoll");
+	epoll_ctl(epoll_create1(0), EPOLL_CTL_ADD, eventfd(0, 0), &event);
+	signal.sigev_notify = SIGEV_SIGNAL;
+	signal.sigev_signo = SIGUSR2;
+	signal.sigev_value.sival_ptr = plant("timer");
+	timer_create(CLOCK_MONOTONIC, &signal, &timer);
 }
 
 KEEP static void plant_mappings()
@@ -355,7 +373,7 @@ static void start(void *(*run)(void *), void (*what)())
 int main(int argc, char **)
 {
 	target_ready();
-	for (void (*what)() : {plant_plain, plant_mappings, plant_objects, leave_deep})
+	for (void (*what)() : {plant_plain, plant_mappings, plant_in_kernel, plant_objects, leave_deep})
 		start(plant_in_thread, what);
 	for (void *(*run)(void *) :
 	     {hold_in_tls, hold_on_stack, hold_in_register, hold_in_vector, hold_while_allocating,

@@ -110,6 +110,27 @@ static void check_find(const struct rig *rig, mw_addr addr, const struct model *
 	assert_int_equal(block.number, number);
 }
 
+/* Numbers by which several are asked for at once, some of none, some twice. */
+static void check_several(const struct rig *rig, uint32_t first, uint32_t step)
+{
+	uint32_t numbers[MW_BLOCKS_AT_ONCE], count = 0;
+	struct mw_block found[MW_BLOCKS_AT_ONCE], block;
+	size_t live, expected = 0;
+
+	for (uint32_t number = first; count < MW_BLOCKS_AT_ONCE && number < rig->count + 3; number += step)
+		numbers[count++] = number;
+	live = mw_blocks_get_all(rig->blocks, numbers, count, found);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!mw_blocks_get(rig->blocks, numbers[i], &block))
+			continue;
+		assert_true(expected < live);
+		assert_int_equal(found[expected].number, block.number);
+		assert_int_equal(found[expected].start, block.start);
+		assert_int_equal(found[expected++].size, block.size);
+	}
+	assert_int_equal(live, expected);
+}
+
 static void check_all(const struct rig *rig)
 {
 	size_t spans, seen = 0;
@@ -129,6 +150,8 @@ static void check_all(const struct rig *rig)
 		if (model->live)
 			assert_int_equal(block.start, model->start);
 	}
+	for (uint32_t step = 1; step < rig->count; step *= 3)
+		check_several(rig, (uint32_t)rig->count / (step + 1), step);
 	for (; spans--; span++) {
 		struct mw_segment segment;
 

@@ -310,6 +310,39 @@ static void test_code(void **state)
 	assert_int_equal(held_by(data, file, 3), DEFINITE);
 }
 
+/* What the kernel keeps for the process holds blocks; where it is not known, none is lost for certain. */
+static void test_kernel_words(void **state)
+{
+	struct mw_image_kernel_word words[2] = {{0, 5}, {0, -1}};
+	mw_addr held, lost, at;
+	struct mw_reached *reached;
+	struct mw_root root;
+	struct world world;
+	uint32_t holder;
+
+	(void)state;
+	world_init(&world, HEAP, true);
+	held = world_block(&world, 24);
+	lost = world_block(&world, 24);
+	words[1].word = held;
+	world.image.kernel_words = words;
+	world.image.kernel_word_count = 2;
+	world_finish(&world);
+	reached = world_reach(&world, &PLAIN);
+	expect(&world, reached, held, REACHABLE);
+	expect(&world, reached, lost, DEFINITE);
+	assert_true(mw_reached_holder(reached, world_number(&world, held), &holder, &at, &root));
+	assert_int_equal(root.kind, MW_ROOT_KERNEL);
+	assert_int_equal(root.at, 1);
+	mw_reached_destroy(reached);
+	world.image.kernel_words_hidden = true;
+	reached = world_reach(&world, &PLAIN);
+	expect(&world, reached, held, REACHABLE);
+	expect(&world, reached, lost, POSSIBLE);
+	mw_reached_destroy(reached);
+	world_deinit(&world);
+}
+
 /* Of a long list backwards each level is one block. */
 static void test_long_list(void **state)
 {
@@ -499,14 +532,14 @@ static void test_nothing(void **state)
 UNIT_GROUP(reach)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain),     cmocka_unit_test(test_lost_leads_to_held),
-		cmocka_unit_test(test_cycles),    cmocka_unit_test(test_interior),
-		cmocka_unit_test(test_ends),      cmocka_unit_test(test_tags),
-		cmocka_unit_test(test_cookies),   cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_bases),     cmocka_unit_test(test_code),
-		cmocka_unit_test(test_long_list), cmocka_unit_test(test_large_block),
-		cmocka_unit_test(test_threads),   cmocka_unit_test(test_progress),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_chain),        cmocka_unit_test(test_lost_leads_to_held),
+		cmocka_unit_test(test_cycles),       cmocka_unit_test(test_interior),
+		cmocka_unit_test(test_ends),         cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_cookies),      cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_bases),        cmocka_unit_test(test_code),
+		cmocka_unit_test(test_kernel_words), cmocka_unit_test(test_long_list),
+		cmocka_unit_test(test_large_block),  cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_progress),     cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
