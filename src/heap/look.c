@@ -43,6 +43,13 @@ static void on_scan(void *context, double share)
 	announce(context, "following pointers", share);
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct mw_reach_hole *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
 static struct mw_error *copy_holes(struct mw_look *look)
 {
 	struct mw_reach_hole *holes = reallocarray(NULL, look->options.hole_count + 1, sizeof(*holes));
@@ -51,6 +58,7 @@ static struct mw_error *copy_holes(struct mw_look *look)
 		return mw_error_nomem();
 	for (size_t i = 0; i < look->options.hole_count; i++)
 		holes[i] = look->options.holes[i];
+	qsort(holes, look->options.hole_count, sizeof(*holes), by_address);
 	look->options.holes = holes;
 	return NULL;
 }
@@ -108,6 +116,8 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 	MW_TRY(mw_modules_refresh(look->modules, look->pid, &look->maps, NULL, NULL));
 	MW_TRY(mw_blocks_create(&look->blocks));
 	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
+	if (look->options.blocks_only)
+		return NULL;
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
 	return mw_reach(image, look->blocks, &reach, &look->reached);
 }
@@ -189,19 +199,27 @@ static void identify(const struct mw_look *look, struct mw_heap_report *report)
 		report->exe = MW_TAKE(exe);
 }
 
-static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
+struct mw_survey_input mw_look_survey(const struct mw_look *look)
 {
-	const struct mw_survey_input input = {
+	return (struct mw_survey_input){
 		.image = mw_heap_snapshot_image(look->snapshot),
 		.blocks = look->blocks,
 		.modules = look->modules,
 		.classes = look->classes,
 		.reached = look->reached,
-		.by = by ? by : MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
+		.by = MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
+		.holes = look->options.holes,
+		.hole_count = look->options.hole_count,
 	};
+}
+
+static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
+{
+	struct mw_survey_input input = mw_look_survey(look);
 	const char *why = mw_heap_snapshot_why(look->snapshot);
 
 	announce(look, "adding up", -1);
+	input.by = by ? by : input.by;
 	MW_TRY(mw_survey(&input, report));
 	for (size_t i = 0; i < report->group_count && i < named; i++) {
 		struct mw_heap_group *group = &report->groups[i];
@@ -216,8 +234,10 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;
-	report->scanned = mw_reached_scanned(look->reached);
-	report->unread = mw_reached_unread(look->reached);
+	if (look->reached) {
+		report->scanned = mw_reached_scanned(look->reached);
+		report->unread = mw_reached_unread(look->reached);
+	}
 	report->pause_ns = mw_heap_snapshot_pause_ns(look->snapshot);
 	report->page_tables = page_tables_of(look->pid);
 	report->seconds = (double)(mw_clock_ns() - look->begin_ns) / 1e9;
