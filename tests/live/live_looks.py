@@ -165,6 +165,7 @@ class Looks(unittest.TestCase):
                                    (('old.mw', 'old.mw'), 'are the same recording'),
                                    (('old.mw', 'new.mw', '--from', '1'), 'it has no moments'),
                                    (('old.mw', 'new.mw', '--process', '1'), 'is of one process'),
+                                   (('old.mw', 'new.mw', '--kind', 'vm'), '--kind makes no sense'),
                                    (('old.mw', '--from', 'start'), 'it has no moments')):
             words = [self.path(word) if word.endswith('.mw') else word for word in arguments]
             out, err = memwatch(self, 'diff', *words, status=2)
