@@ -137,6 +137,26 @@ struct mw_heap_report {
 	size_t text_count;
 };
 
+/* By what a process's memory became more or less from one look to another. */
+enum mw_heap_change_kind {
+	MW_HEAP_CHANGE_BLOCKS,    /* blocks that were allocated in between, and not freed */
+	MW_HEAP_CHANGE_FREED,     /* blocks that were there before, and have been freed */
+	MW_HEAP_CHANGE_ALLOCATOR, /* free memory that allocators keep, and their bookkeeping */
+	MW_HEAP_CHANGE_MAPPINGS,  /* memory of no allocator */
+	MW_HEAP_CHANGE_REST,
+	MW_HEAP_CHANGE_COUNT
+};
+
+/* "blocks", "older_freed" … */
+const char *mw_heap_change_name(enum mw_heap_change_kind kind);
+
+struct mw_heap_change {
+	enum mw_heap_change_kind kind;
+	const char *name, *detail; /* as in an account's line */
+	uint64_t stack;            /* who made it: its id in reports; 0: not known */
+	int64_t bytes;             /* resident */
+};
+
 void mw_heap_report_destroy(struct mw_heap_report *report);
 
 #endif

@@ -182,6 +182,14 @@ struct mw_report_rss {
 	uint64_t kinds[MW_REGION_KIND_COUNT];
 };
 
+/* By what the process's memory became more or less from a look at its heap at the window's start to one at its end. */
+struct mw_report_change {
+	uint64_t before, after;             /* RSS */
+	int64_t sums[MW_HEAP_CHANGE_COUNT]; /* by kind; together the change of RSS, exactly, and so the parts */
+	struct mw_heap_change *parts;       /* the largest first, whatever their signs */
+	size_t part_count;
+};
+
 struct mw_report_module {
 	const char *module; /* NULL: charged to none */
 	struct mw_amount size, impacting, transient;
@@ -297,8 +305,9 @@ struct mw_report {
 	} lost;
 	struct mw_report_sampling sampling;
 	struct mw_report_totals totals[MW_KIND_COUNT];
-	struct mw_report_leaks *leaks; /* of all stacks, without a holder; NULL: not looked for */
-	bool tracked[MW_KIND_COUNT];   /* false: this kind was not recorded */
+	struct mw_report_leaks *leaks;   /* of all stacks, without a holder; NULL: not looked for */
+	struct mw_report_change *change; /* of the whole window; NULL: there were no looks at both ends */
+	bool tracked[MW_KIND_COUNT];     /* false: this kind was not recorded */
 	struct mw_report_sample *memory;
 	size_t memory_count;
 	struct mw_report_mark *marks; /* inside the interval */

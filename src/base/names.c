@@ -34,6 +34,17 @@ const char *mw_overload_name(enum mw_overload overload)
 	return NAME_OF(names, overload);
 }
 
+const char *mw_heap_change_name(enum mw_heap_change_kind kind)
+{
+	static const char *const names[MW_HEAP_CHANGE_COUNT] = {
+		[MW_HEAP_CHANGE_BLOCKS] = "blocks",       [MW_HEAP_CHANGE_FREED] = "older_freed",
+		[MW_HEAP_CHANGE_ALLOCATOR] = "allocator", [MW_HEAP_CHANGE_MAPPINGS] = "mappings",
+		[MW_HEAP_CHANGE_REST] = "rest",
+	};
+
+	return NAME_OF(names, kind);
+}
+
 const char *mw_reach_name(enum mw_reach reach)
 {
 	static const char *const names[] = {

@@ -226,6 +226,12 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 
 	(void)command;
 	MW_TRY(check_settle(&all->session));
+	all->session.leaks |= options->heap_before;
+	if (options->heap_before && options->command)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "--heap-before makes no sense with a command to launch: it has no "
+						     "heap before"),
+				     "Take --leaks, which looks at its heap at the window's end");
 	MW_TRY(check_cost(&all->session));
 	if (all->dashes && (!options->command || !options->command[0][0]))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty"),
@@ -263,7 +269,8 @@ static const struct mw_cli_option record_options[] = {
 		      "windows of five seconds on; 0: not at all. Ctrl-C ends it.",
 		      NULL, MOMENT, session.settle_ns),
 	MW_CLI_TRACK_TO("frees alone after it; kinds of memory\n", "record"),
-	MW_CLI_ENGINE("by jumps, by breakpoints, or what fits (auto)\n",
+	MW_CLI_DEPTH(NULL),
+	MW_CLI_ENGINE("frames; jumps, breakpoints or auto\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever it is safe, and says why where it is not."),
@@ -292,9 +299,14 @@ static const struct mw_cli_option record_options[] = {
 		      "many of its blocks are lost, and who holds the others. Lost blocks are the first suspects. The "
 		      "process is paused for as long as it takes to fork a copy of it.",
 		      NULL, FLAG, session.leaks),
+	MW_CLI_OPTION("heap-before", 0, NOTHING, NULL, NULL,
+		      "With --leaks, which it implies: look at the heap at the window's start as well, before memwatch "
+		      "attaches, and report by what the process's memory grew from one look to the other, all of it: "
+		      "blocks that were not freed, by stack; older blocks that were freed; what allocators keep; "
+		      "mappings; the rest. The process is paused for a copy twice.",
+		      NULL, FLAG, session.heap_before),
 	MW_CLI_ALL(NULL),
-	MW_CLI_DEPTH(NULL),
-	MW_CLI_TOP("what is lost; all; frames; stacks\n"),
+	MW_CLI_TOP("what is lost; grew; all; stacks\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,

@@ -55,6 +55,13 @@ static void on_scan(void *context, double share)
 	announce(context, "following pointers", share);
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct mw_reach_hole *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
 static struct mw_error *copy_holes(struct mw_look *look)
 {
 	struct mw_reach_hole *holes = reallocarray(NULL, look->options.hole_count + 1, sizeof(*holes));
@@ -63,6 +70,7 @@ static struct mw_error *copy_holes(struct mw_look *look)
 		return mw_error_nomem();
 	for (size_t i = 0; i < look->options.hole_count; i++)
 		holes[i] = look->options.holes[i];
+	qsort(holes, look->options.hole_count, sizeof(*holes), by_address);
 	look->options.holes = holes;
 	return NULL;
 }
@@ -161,6 +169,8 @@ static struct mw_error *run_pass(struct mw_look *look)
 	mw_heap_snapshot_find_bss(look->snapshot, look->modules);
 	MW_TRY(mw_blocks_create(&look->blocks));
 	MW_TRY(mw_walkers_run(image, look->modules, look->blocks));
+	if (look->options.blocks_only)
+		return NULL;
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
 	MW_TRY(mw_root_names_create(image, look->classes, look->modules, &look->names));
 	reach = reach_options(look);
@@ -200,7 +210,7 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 {
 	MW_TRY(mw_modules_create(&look->modules));
 	MW_TRY(run_pass(look));
-	if (mw_heap_snapshot_image(look->snapshot)->consistent)
+	if (look->options.blocks_only || mw_heap_snapshot_image(look->snapshot)->consistent)
 		return NULL;
 	MW_TRY(mw_passes_add(&look->passes, look->blocks, look->reached));
 	while (mw_passes_need_more(&look->passes)) {
@@ -325,19 +335,27 @@ static struct mw_error *add_gap(const struct mw_image *image, struct mw_heap_rep
 	return NULL;
 }
 
-static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
+struct mw_survey_input mw_look_survey(const struct mw_look *look)
 {
-	const struct mw_survey_input input = {
+	return (struct mw_survey_input){
 		.image = mw_heap_snapshot_image(look->snapshot),
 		.blocks = look->blocks,
 		.modules = look->modules,
 		.classes = look->classes,
 		.reached = look->reached,
-		.by = by ? by : MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
+		.by = MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
+		.holes = look->options.holes,
+		.hole_count = look->options.hole_count,
 	};
+}
+
+static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
+{
+	struct mw_survey_input input = mw_look_survey(look);
 	const char *why = mw_heap_snapshot_why(look->snapshot);
 
 	announce(look, "adding up", -1);
+	input.by = by ? by : input.by;
 	MW_TRY(mw_survey(&input, report));
 	MW_TRY(add_gap(input.image, report));
 	MW_TRY(describe_groups(look, named, report));
@@ -359,8 +377,10 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
 	report->why = why ? strdup(why) : NULL;
-	report->scanned = mw_reached_scanned(look->reached);
-	report->unread = mw_reached_unread(look->reached);
+	if (look->reached) {
+		report->scanned = mw_reached_scanned(look->reached);
+		report->unread = mw_reached_unread(look->reached);
+	}
 	report->passes = look->passes.count ? look->passes.count : 1;
 	report->pause_ns = look->pause_ns + mw_heap_snapshot_pause_ns(look->snapshot);
 	report->page_tables = page_tables_of(look->pid);

@@ -24,7 +24,8 @@ struct mw_look_options {
 	size_t show;                       /* so many samples of a group are shown with what is in them */
 	const struct mw_reach_hole *holes; /* copied */
 	size_t hole_count;
-	bool no_fork;                                                     /* read the running process */
+	bool no_fork; /* read the running process */
+	bool blocks_only; /* no pointers are followed: blocks are found, and the account is made, but what is lost is not known */
 	void (*progress)(void *context, const char *phase, double share); /* share < 0: not known. NULL: none */
 	void *context;
 	const volatile sig_atomic_t *interrupted; /* as mw_reach_options has it */
@@ -47,6 +48,8 @@ struct mw_error *mw_look_report(struct mw_look *look, unsigned by, size_t named,
 bool mw_look_reach(const struct mw_look *look, mw_addr addr, enum mw_reach *out);
 /* How that one is held, root first: *holder and its texts are malloc'ed; none: nothing holds it. Errors: MEMORY. */
 struct mw_error *mw_look_holder(struct mw_look *look, mw_addr addr, char ***holder, size_t *count) MW_MUST_CHECK;
+/* What a survey takes of it, once it is examined; good until release. */
+struct mw_survey_input mw_look_survey(const struct mw_look *look);
 /* Frees also on failure; NULL is fine. Errors: what could not be taken back. */
 struct mw_error *mw_look_release(struct mw_look *look) MW_MUST_CHECK;
 

@@ -45,10 +45,12 @@ static struct mw_error *charge(struct account *account, const char *name, const 
 	return NULL;
 }
 
-static const char live_blocks[] = "live blocks", kept_free[] = "free, kept by the allocator",
-		  bookkeeping[] = "allocator bookkeeping", stacks[] = "stacks", code[] = "code", data[] = "file data",
-		  shared[] = "shared memory", generated[] = "generated code", anonymous[] = "other anonymous memory",
-		  special[] = "kernel mappings (vdso)", zeroed[] = "zeroed data of files (.bss)";
+const char mw_survey_live[] = "live blocks", mw_survey_free[] = "free, kept by the allocator",
+	   mw_survey_bookkeeping[] = "allocator bookkeeping", mw_survey_anonymous[] = "other anonymous memory",
+	   mw_survey_own[] = "memwatch's own memory";
+static const char stacks[] = "stacks", code[] = "code", data[] = "file data", shared[] = "shared memory",
+		  generated[] = "generated code", special[] = "kernel mappings (vdso)",
+		  zeroed[] = "zeroed data of files (.bss)";
 
 /* What an arena's memory is for. */
 struct arena_sums {
@@ -71,12 +73,12 @@ static const char *use_of(const struct mw_image *image, const struct mw_image_ma
 	if (mapping->inode)
 		return mapping->exec ? code : data;
 	if (strcmp(mapping->path, "[heap]") == 0)
-		return anonymous;
+		return mw_survey_anonymous;
 	if (strncmp(mapping->path, "[stack", 6) == 0 || holds_sp(image, mapping))
 		return stacks;
 	if (mapping->path[0] == '[' && strncmp(mapping->path, "[anon", 5) != 0)
 		return special;
-	return mapping->exec ? generated : anonymous;
+	return mapping->exec ? generated : mw_survey_anonymous;
 }
 
 /* --- groups --------------------------------------------------------------------------------------------------------- */
@@ -102,7 +104,8 @@ struct survey {
 	/* The part of memory, of one state, that was found last. */
 	struct mw_image_residence part;
 	mw_addr part_start, part_end;
-	bool no_memory; /* for a text */
+	bool no_memory;                /* for a text */
+	struct mw_image_residence own; /* memwatch's */
 };
 
 /* NULL stays NULL. */
@@ -245,9 +248,9 @@ static struct mw_error *charge_arenas(struct survey *survey)
 			 strncmp(arenas[i].name, "arena ", 6) == 0 ? "threads' arenas" : arenas[i].name);
 		if (strcmp(arenas[i].name, "") == 0)
 			snprintf(detail, sizeof(detail), "%s", allocator);
-		MW_TRY(charge(&survey->account, live_blocks, detail, survey->arenas[i].live));
-		MW_TRY(charge(&survey->account, kept_free, detail, survey->arenas[i].free));
-		MW_TRY(charge(&survey->account, bookkeeping, detail, survey->arenas[i].own));
+		MW_TRY(charge(&survey->account, mw_survey_live, detail, survey->arenas[i].live));
+		MW_TRY(charge(&survey->account, mw_survey_free, detail, survey->arenas[i].free));
+		MW_TRY(charge(&survey->account, mw_survey_bookkeeping, detail, survey->arenas[i].own));
 	}
 	return NULL;
 }
@@ -281,6 +284,24 @@ static bool next_owned(struct owned *owned, mw_addr at, mw_addr *start, mw_addr 
 	return has_range;
 }
 
+/* Of a range that no allocator has: what is not memwatch's. */
+static void add_unowned(struct survey *survey, mw_addr at, mw_addr end, struct mw_image_residence *rest)
+{
+	for (size_t i = 0; i < survey->input->hole_count && at < end; i++) {
+		const struct mw_reach_hole *hole = &survey->input->holes[i];
+		mw_addr start = hole->start > at ? hole->start : at, stop = hole->end < end ? hole->end : end;
+
+		if (start >= stop)
+			continue;
+		if (start > at)
+			add_residence(survey, at, start, rest);
+		add_residence(survey, start, stop, &survey->own);
+		at = stop;
+	}
+	if (at < end)
+		add_residence(survey, at, end, rest);
+}
+
 /* What of [at, end) no allocator has. */
 static struct mw_image_residence residence_of_rest(struct survey *survey, struct owned *owned, mw_addr at, mw_addr end)
 {
@@ -292,7 +313,7 @@ static struct mw_image_residence residence_of_rest(struct survey *survey, struct
 		if (!next_owned(owned, at, &from, &to) || from >= end)
 			from = to = end;
 		if (from > at)
-			add_residence(survey, at, from, &rest);
+			add_unowned(survey, at, from, &rest);
 		at = to > at ? to : from;
 	}
 	return rest;
@@ -313,10 +334,54 @@ static struct mw_error *charge_mappings(struct survey *survey)
 		if (at > mapping->start)
 			MW_TRY(charge(&survey->account, zeroed, "",
 				      residence_of_rest(survey, &owned, mapping->start, at)));
-		MW_TRY(charge(&survey->account, use, use == anonymous || use == shared ? mapping->path : "",
+		MW_TRY(charge(&survey->account, use, use == mw_survey_anonymous || use == shared ? mapping->path : "",
 			      residence_of_rest(survey, &owned, at, mapping->end)));
 	}
-	return NULL;
+	return charge(&survey->account, mw_survey_own, "", survey->own);
+}
+
+/* Where what allocators have begins that ends behind `at`. */
+static struct owned owned_from(const struct mw_blocks *blocks, mw_addr at)
+{
+	struct owned owned = {0};
+
+	owned.spans = mw_blocks_spans(blocks, &owned.span_count);
+	owned.ranges = mw_blocks_bookkeeping(blocks, &owned.range_count);
+	owned.span =
+		mw_vector_up_to(owned.spans, owned.span_count, sizeof(*owned.spans), offsetof(struct mw_span, end), at);
+	/* These may lie in one another: the first that begins behind it, and those before. */
+	while (owned.range < owned.range_count && owned.ranges[owned.range].end <= at)
+		owned.range++;
+	return owned;
+}
+
+/* The same of a part of a mapping that is on that line. */
+static uint64_t mapped_in(const struct mw_survey_input *input, mw_addr at, mw_addr end)
+{
+	struct survey survey = {.input = input};
+	struct owned owned = owned_from(input->blocks, at);
+
+	return residence_of_rest(&survey, &owned, at, end).resident;
+}
+
+uint64_t mw_survey_mapped(const struct mw_survey_input *input, mw_addr start, mw_addr end)
+{
+	const struct mw_image *image = input->image;
+	size_t i = mw_vector_up_to(image->mappings, image->mapping_count, sizeof(*image->mappings),
+				   offsetof(struct mw_image_mapping, end), start);
+	uint64_t bytes = 0;
+
+	for (; i < image->mapping_count && image->mappings[i].start < end; i++) {
+		const struct mw_image_mapping *mapping = &image->mappings[i];
+		mw_addr from = mapping->bss_end ? mapping->bss_end : mapping->start,
+			to = mapping->end < end ? mapping->end : end;
+
+		if (from < start)
+			from = start;
+		if (from < to && use_of(image, mapping) == mw_survey_anonymous)
+			bytes += mapped_in(input, from, to);
+	}
+	return bytes;
 }
 
 /* Bookkeeping that lies in a span or in an earlier range would count twice: what is left of each. */

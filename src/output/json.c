@@ -718,6 +718,8 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text),
 				      MW_OF(&report->runtimes[i], heap))));
 	put_member(writer, "rss_growth", rss_value(&report->rss));
+	if (report->change)
+		put_member(writer, "heap_change", mw_json_heap_change(report->change));
 	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);
 	if (views && !mw_json_views(writer->stream, views))

@@ -23,6 +23,8 @@ json_t *mw_json_texts(const char *const *texts, size_t count);
 json_t *mw_json_change(uint64_t from, uint64_t to);
 /* {definite, indirect, possible, reachable} */
 json_t *mw_json_leaks(const struct mw_amount amounts[MW_REACH_COUNT]);
+/* Of looks at both ends of a window. */
+json_t *mw_json_heap_change(const struct mw_report_change *change);
 json_t *mw_json_space(const struct mw_report_space *space);
 
 /* Add a value, which is given away, to an array or object; that is dropped and becomes NULL without memory. */

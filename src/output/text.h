@@ -65,6 +65,9 @@ void mw_text_suspects(struct mw_text *text); /* why, with stacks */
 /* One line of a suspect or a stack: what of it was only in flight. */
 void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later, const struct mw_spreads *spreads);
 void mw_text_totals(struct mw_text *text);
+/* Where there were looks at both ends of the window: by what the RSS grew, as a line of the answer, and in full. */
+void mw_text_change_answer(struct mw_text *text, bool leads);
+void mw_text_change(struct mw_text *text);
 /* Memory, the address space, modules; `stacks`: then those that hold memory, and those that only pass it through. */
 void mw_text_tables(struct mw_text *text, bool stacks);
 /* What there is of the views, each with a heading of its own. Uses the report's stacks for frames. */

@@ -236,6 +236,10 @@ static void put_rss(struct mw_text *text, bool leads)
 	const struct mw_report_rss *rss = &text->report->rss;
 	struct mw_line *line = &text->line;
 
+	if (text->report->change) {
+		mw_text_change_answer(text, leads);
+		return;
+	}
 	mw_line_printf(line, "%sRSS +%s: %s explained by blocks not freed", leads ? "OPEN  " : "      ",
 		       mw_show_size(rss->growth).text, mw_show_size(rss->blocks).text);
 	if (rss->has_kinds)
@@ -308,7 +312,7 @@ void mw_text_answer(struct mw_text *text)
 		put_answers(text, grows);
 	else
 		put_none(text, unseen);
-	if (!unseen && report->rss.unexplained)
+	if (!unseen && (report->rss.unexplained || report->change))
 		put_rss(text, false);
 }
 

@@ -663,6 +663,7 @@ static void put_stacks(struct mw_text *text)
 void mw_text_tables(struct mw_text *text, bool stacks)
 {
 	put_memory(text);
+	mw_text_change(text);
 	put_space(text);
 	put_modules(text);
 	if (stacks)

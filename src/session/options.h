@@ -43,6 +43,7 @@ struct mw_session_options {
 	uint32_t max_wait;              /* likewise: millionths; 0: no limit */
 	uint64_t mark_every_ns;         /* 0: only those that are asked for by SIGUSR1 */
 	bool leaks;                     /* a look at the heap at the window's end */
+	bool heap_before;               /* and one at its start, to be compared with that */
 	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;
 };

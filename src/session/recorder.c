@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/vector.h"
-#include "heap/look.h"
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
@@ -505,75 +504,31 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 	return NULL;
 }
 
-/* --- a look at the heap --------------------------------------------------------------------------------------------- */
+/* --- looks at the heap (heap_looks.c) ------------------------------------------------------------------------------- */
 
-static bool ask_reach(void *context, mw_addr addr, enum mw_reach *out)
+static struct mw_error *emit_change(const struct mw_recorder *recorder, const struct mw_report_change *change)
 {
-	return mw_look_reach(context, addr, out);
-}
+	const struct mw_stored_change before = {MW_STORED_CHANGE_RSS_BEFORE, "", "", 0, (int64_t)change->before};
+	const struct mw_stored_change after = {MW_STORED_CHANGE_RSS_AFTER, "", "", 0, (int64_t)change->after};
 
-static struct mw_error *ask_holder(void *context, mw_addr addr, char ***holder, size_t *count)
-{
-	return mw_look_holder(context, addr, holder, count);
-}
+	EMIT(recorder->emitter, change, &before);
+	MW_EACH(part, change->parts, change->part_count) {
+		const struct mw_stored_change stored = {part->kind, part->name, part->detail, part->stack, part->bytes};
 
-static void show_look(void *context, const char *phase, double share)
-{
-	if (share < 0)
-		mw_progress_phase(context, phase);
-	else
-		mw_progress_share(context, phase, (uint64_t)(share * 1000), 1000);
-}
-
-static void report_no_look(const struct mw_recorder *recorder, struct mw_error *err)
-{
-	fprintf(stderr, "memwatch: the heap of process %d was not looked at: ", (int)recorder->pid);
-	mw_message_put(stderr, mw_error_text(err));
-	fputc('\n', stderr);
-	mw_error_destroy(err);
-}
-
-void mw_recorder_look_at_heap(struct mw_recorder *recorder)
-{
-	struct mw_session *session = recorder->session;
-	struct mw_engine_range ranges[MW_RECORDER_RANGES];
-	struct mw_reach_hole holes[MW_RECORDER_RANGES];
-	struct mw_look_options options = {.holes = holes, .progress = NULL};
-	struct mw_error *err;
-
-	recorder->to_look = false;
-	options.hole_count =
-		session->engine->ops->own_ranges(session->engine, recorder->pid, ranges, MW_RECORDER_RANGES);
-	if (options.hole_count > MW_RECORDER_RANGES)
-		options.hole_count = MW_RECORDER_RANGES;
-	for (size_t i = 0; i < options.hole_count; i++)
-		holes[i] = (struct mw_reach_hole){ranges[i].start, ranges[i].end};
-	err = mw_look_take(recorder->pid, &options, &recorder->look);
-	if (err)
-		report_no_look(recorder, err);
-}
-
-/* Once nothing is attached any more. */
-static void examine(struct mw_recorder *recorder)
-{
-	struct mw_error *err;
-
-	if (!recorder->look)
-		return;
-	mw_look_show(recorder->look, show_look, &recorder->session->progress);
-	err = mw_look_examine(recorder->look);
-	mw_progress_clear(&recorder->session->progress);
-	if (err) {
-		report_no_look(recorder, err);
-		return;
+		EMIT(recorder->emitter, change, &stored);
 	}
-	recorder->leaks = (struct mw_summary_leaks){ask_reach, ask_holder, recorder->look};
-	recorder->watched->leaks = &recorder->leaks;
+	EMIT(recorder->emitter, change, &after);
+	return NULL;
 }
 
-/* What the report has of it goes into the recording. */
+/* What the report has of them goes into the recording. */
 static struct mw_error *emit_leaks(const struct mw_recorder *recorder, const struct mw_report *report)
 {
+	const struct mw_stored_leaks looked = {.stack = 0};
+
+	/* There was a look, though it may have found none of these blocks. */
+	if (report->leaks)
+		EMIT(recorder->emitter, leaks, &looked);
 	for (size_t i = 0; report->leaks && i < report->stack_count; i++) {
 		const struct mw_report_leaks *leaks = report->stacks[i].leaks;
 		struct mw_stored_leaks stored = {.stack = strtoull(report->stacks[i].id, NULL, 16)};
@@ -585,17 +540,7 @@ static struct mw_error *emit_leaks(const struct mw_recorder *recorder, const str
 		stored.holder_count = leaks->holder_count;
 		EMIT(recorder->emitter, leaks, &stored);
 	}
-	return NULL;
-}
-
-struct mw_error *mw_recorder_end_look(struct mw_recorder *recorder)
-{
-	struct mw_error *err = mw_look_release(recorder->look);
-
-	recorder->look = NULL;
-	if (recorder->watched)
-		recorder->watched->leaks = NULL;
-	return err;
+	return report->change ? emit_change(recorder, report->change) : NULL;
 }
 
 void mw_recorder_deinit(struct mw_recorder *recorder)
@@ -747,7 +692,7 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	struct mw_error *err, *unnamed;
 
 	MW_TRY(mw_watched_settle(watched));
-	examine(recorder);
+	mw_recorder_examine_heap(recorder);
 	MW_TRY(mw_guarded_symbols_init(&guarded, session->engine->ops->modules(session->engine, recorder->pid)));
 	unnamed = mw_perf_map_read(&recorder->jit, &names);
 	mw_symbolizer_set_names(guarded.symbolizer, &names);

@@ -91,7 +91,14 @@ struct mw_recorder {
 	size_t child_count;
 	struct mw_look *look;          /* at its heap, at the window's end; NULL: none */
 	struct mw_summary_leaks leaks; /* what the model asks it */
-	bool to_look;                  /* … is to be taken yet */
+	struct mw_recorder_heap {
+		struct mw_look *look;           /* at its heap, at the window's start; NULL: none */
+		struct mw_heap_report *before;  /* its report, … */
+		struct mw_heap_report *after;   /* … and that of the other one */
+		struct mw_change *change;       /* what is between them … */
+		struct mw_summary_change asked; /* … and what the model asks it */
+	} heap;
+	bool to_look; /* … is to be taken yet */
 	bool launched;
 	bool identified;  /* comm, exe and command are the process's own, not what was expected */
 	bool ended;       /* the last sample was taken; it may live on, and have another */
@@ -111,10 +118,15 @@ void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched
 struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
 					   struct mw_emitter *emitter, const char *path, char *const *command,
 					   size_t count) MW_MUST_CHECK;
+/* Look at its heap before anything is attached, to be compared with what it is at the window's end. If it fails, a
+ * message on standard error says why. */
+void mw_recorder_look_at_heap_before(struct mw_recorder *recorder);
 /* Look at its heap, now: what is freed until that is recorded, or nothing of it is. If it fails, a
  * message on standard error says why. */
 void mw_recorder_look_at_heap(struct mw_recorder *recorder);
-/* End that look: nothing of it is left in the process. Errors: what could not be taken back. */
+/* Once nothing is attached any more: the model can ask what was found. */
+void mw_recorder_examine_heap(struct mw_recorder *recorder);
+/* End these looks: nothing of them is left in the process. Errors: what could not be taken back. */
 struct mw_error *mw_recorder_end_look(struct mw_recorder *recorder) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
 /* Who the process is by its own account. What can't be read (exe of another user's) stays as it was: it matters to the

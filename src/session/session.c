@@ -521,6 +521,8 @@ static struct mw_error *attach_all(struct mw_session *session)
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];
 
+		if (session->options->heap_before)
+			mw_recorder_look_at_heap_before(recorder);
 		if (!recorder->launched)
 			mw_recorder_look_first(recorder);
 		MW_TRY(attach(session, recorder));

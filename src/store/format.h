@@ -43,6 +43,7 @@ enum mw_store_chunk_type {
 	MW_STORE_INTERVALS,
 	MW_STORE_LEAKS,
 	MW_STORE_HEAP,
+	MW_STORE_CHANGE,
 	MW_STORE_TYPE_COUNT
 };
 
@@ -140,6 +141,7 @@ union mw_store_fact {
 	struct mw_stored_end end;
 	struct mw_stored_leaks leaks;
 	struct mw_stored_heap heap;
+	struct mw_stored_change change;
 	uint64_t chunks; /* CLOSE: before this one */
 };
 

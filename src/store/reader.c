@@ -509,6 +509,8 @@ static struct mw_error *emit_record(const struct reading *reading, struct proces
 		return visitor->leaks(context, number, &fact->leaks);
 	case MW_STORE_HEAP:
 		return visitor->heap(context, number, &fact->heap);
+	case MW_STORE_CHANGE:
+		return visitor->change(context, number, &fact->change);
 	default:
 		return NULL;
 	}
@@ -639,6 +641,7 @@ static void set_wanted(struct reading *reading)
 	wanted[MW_STORE_ENDS] = visitor->end;
 	wanted[MW_STORE_LEAKS] = visitor->leaks;
 	wanted[MW_STORE_HEAP] = visitor->heap;
+	wanted[MW_STORE_CHANGE] = visitor->change;
 	wanted[MW_STORE_CLOSE] = true;
 }
 

@@ -427,6 +427,17 @@ static void leaks(struct codec *codec, union mw_store_fact *fact)
 		text(codec, &holder[i]);
 }
 
+static void change(struct codec *codec, union mw_store_fact *fact)
+{
+	struct mw_stored_change *it = &fact->change;
+
+	number32(codec, &it->kind);
+	text(codec, &it->name);
+	text(codec, &it->detail);
+	number(codec, &it->stack);
+	signed64(codec, &it->bytes);
+}
+
 /* --- looks at heaps: structs of memwatch/heap.h, whose strings are not const ------------------------------- */
 
 static void own_string(struct codec *codec, char **value)
@@ -467,6 +478,7 @@ static void counter(struct codec *codec, size_t *value)
 static void heap_head(struct codec *codec, struct mw_heap_report *it)
 {
 	uint64_t ns = codec->writing ? (uint64_t)(it->seconds * 1e9 + 0.5) : 0;
+	bool holders = codec->writing && it->holders;
 
 	integer(codec, &it->pid);
 	name(codec, it->comm, sizeof(it->comm));
@@ -476,7 +488,10 @@ static void heap_head(struct codec *codec, struct mw_heap_report *it)
 	number(codec, &it->start_ticks);
 	signed64(codec, &it->started_realtime_ns);
 	number32(codec, &it->by);
-	FLAGS(codec, &it->forked);
+	FLAGS(codec, &it->forked, &holders);
+	/* That there is a list, though it be empty. */
+	if (!codec->writing)
+		it->holders = holders ? (void *)codec->room : NULL;
 	number32(codec, &it->passes);
 	own_string(codec, &it->why);
 	number(codec, &it->pause_ns);
@@ -607,6 +622,7 @@ static void (*const records[MW_STORE_TYPE_COUNT])(struct codec *codec, union mw_
 	[MW_STORE_SAMPLES] = sample,     [MW_STORE_MARKS] = mark,     [MW_STORE_MAPPINGS] = mapping,
 	[MW_STORE_SYMBOLS] = symbol,     [MW_STORE_ENDS] = end,       [MW_STORE_CLOSE] = last,
 	[MW_STORE_INTERVALS] = interval, [MW_STORE_LEAKS] = leaks,    [MW_STORE_HEAP] = heap,
+	[MW_STORE_CHANGE] = change,
 };
 
 size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX])

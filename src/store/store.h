@@ -140,6 +140,16 @@ struct mw_stored_leaks {
 
 #define MW_STORED_HOLDERS_MAX 64
 
+/* By what the process's memory became more or less between looks at both ends of the window: a part of it; or the RSS. */
+struct mw_stored_change {
+	uint32_t kind;             /* enum mw_heap_change_kind, or one of those below; others are a newer writer's */
+	const char *name, *detail; /* as in mw_heap_change, and so the next two */
+	uint64_t stack;
+	int64_t bytes;
+};
+
+enum { MW_STORED_CHANGE_RSS_BEFORE = 14, MW_STORED_CHANGE_RSS_AFTER = 15 };
+
 /* What of a look at a heap (memwatch/heap.h) is emitted: first all but its lists, then each item of these. */
 enum mw_stored_heap_part {
 	MW_STORED_HEAP_HEAD, /* with the lengths of its lists */
@@ -193,6 +203,7 @@ struct mw_store_visitor {
 	struct mw_error *(*symbol)(void *context, uint32_t process, const struct mw_stored_symbol *symbol);
 	struct mw_error *(*end)(void *context, uint32_t process, const struct mw_stored_end *end);
 	struct mw_error *(*leaks)(void *context, uint32_t process, const struct mw_stored_leaks *leaks);
+	struct mw_error *(*change)(void *context, uint32_t process, const struct mw_stored_change *change);
 	struct mw_error *(*heap)(void *context, uint32_t process, const struct mw_stored_heap *heap);
 	/* After each chunk, once all that it holds has been emitted: bytes read of all there are. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
@@ -201,7 +212,9 @@ struct mw_store_visitor {
 /* What is received as one struct mw_stored_X, each by a function on_X(). */
 #define MW_STORE_EACH(DEFINE)                                                                                          \
 	DEFINE(target)                                                                                                 \
-	DEFINE(hook) DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap)
+	DEFINE(hook)                                                                                                   \
+	DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap)               \
+		DEFINE(change)
 
 /* A receiver of all but events, and stacks and threads that these name: its functions are on_target() and so on. */
 #define MW_STORE_VISITOR(receiver)                                                                                     \
@@ -209,7 +222,7 @@ struct mw_store_visitor {
 	{                                                                                                              \
 		.context = (receiver), .target = on_target, .hook = on_hook, .module = on_module, .before = on_before, \
 		.settle = on_settle, .sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, \
-		.end = on_end, .leaks = on_leaks, .heap = on_heap,                                                     \
+		.end = on_end, .leaks = on_leaks, .heap = on_heap, .change = on_change,                                \
 	}
 
 #endif

@@ -124,6 +124,7 @@ void mw_store_flush(struct mw_store_writer *writer)
 			close_records(stream, type);
 		close_records(stream, MW_STORE_LEAKS);
 		close_records(stream, MW_STORE_HEAP);
+		close_records(stream, MW_STORE_CHANGE);
 	}
 }
 
@@ -155,6 +156,7 @@ PUT_FACT(symbol, MW_STORE_SYMBOLS)
 PUT_FACT(end, MW_STORE_ENDS)
 PUT_FACT(leaks, MW_STORE_LEAKS)
 PUT_FACT(heap, MW_STORE_HEAP)
+PUT_FACT(change, MW_STORE_CHANGE)
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {

@@ -142,7 +142,9 @@ static struct mw_error *take_head(struct mw_kept_heap *kept, const struct mw_hea
 	report->exe = copy_of(&copies, head->exe);
 	report->build_id = copy_of(&copies, head->build_id);
 	report->why = copy_of(&copies, head->why);
-	return copies.failed ? mw_error_nomem() : NULL;
+	if (head->holders)
+		report->holders = calloc(1, sizeof(*report->holders));
+	return copies.failed || (head->holders && !report->holders) ? mw_error_nomem() : NULL;
 }
 
 /* The next item of a list, of which there are to be `most`; *out is zeroed, and of the report. */

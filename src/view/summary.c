@@ -7,6 +7,7 @@
 #include "base/vector.h"
 #include "track/sampling.h"
 #include "view/arena.h"
+#include "view/change.h"
 #include "view/frames.h"
 #include "view/growth.h"
 #include "view/leaks.h"
@@ -347,6 +348,8 @@ static struct mw_error *make_stacks(const struct mw_summary_input *input, struct
 		err = add_live_blocks(input, arena, report, builder.group_of);
 	if (!err)
 		err = mw_view_leaks(input, arena, report, builder.group_of);
+	if (!err)
+		err = mw_view_change(input, arena, report, builder.group_of);
 	if (err) {
 		free(builder.group_of);
 		return err;

@@ -20,6 +20,17 @@ struct mw_summary_leaks {
 	void *context;
 };
 
+/* Looks at the heap at both ends of the window, compared: asked about blocks and mappings of the tracker, then about all
+ * the rest (heap/change.h). */
+struct mw_summary_change {
+	uint64_t (*block)(void *context, mw_addr addr);
+	uint64_t (*mapping)(void *context, mw_addr start, mw_addr end);
+	struct mw_error *(*rest)(void *context,
+				 struct mw_error *(*visit)(void *visitor, const struct mw_heap_change *part),
+				 void *visitor, uint64_t *before, uint64_t *after); /* these are the RSS */
+	void *context;
+};
+
 /* What was known about the process beside its events. Everything is borrowed and copied. */
 struct mw_summary_input {
 	const struct mw_track *track;
@@ -48,6 +59,9 @@ struct mw_summary_input {
 	const struct mw_summary_leaks *leaks; /* NULL: no look, but perhaps what a recording has of one */
 	const struct mw_stored_leaks *stored_leaks;
 	size_t stored_leaks_count;
+	const struct mw_summary_change *change; /* likewise */
+	const struct mw_stored_change *stored_changes;
+	size_t stored_changes_count;
 	bool track_heap, track_vm;
 	bool launched, attached; /* launched: nothing is from before the window; neither: not known */
 	const char *cut;         /* why the recording goes no further; NULL: it does not end early */

@@ -78,6 +78,7 @@ static void metadata_deinit(struct mw_metadata *metadata)
 	free(metadata->samples);
 	free(metadata->marks);
 	free(metadata->leaks);
+	free(metadata->changes);
 	mw_kept_heap_deinit(&metadata->heap);
 	mw_arena_destroy(metadata->arena);
 	*metadata = (struct mw_metadata){.arena = NULL};
@@ -216,6 +217,19 @@ static struct mw_error *take_leaks(struct mw_metadata *metadata, const struct mw
 		holder[i] = mw_arena_string(metadata->arena, leaks->holder[i]);
 	metadata->leaks[metadata->leaks_count] = *leaks;
 	metadata->leaks[metadata->leaks_count++].holder = holder;
+	return check(metadata);
+}
+
+static struct mw_error *take_change(struct mw_metadata *metadata, const struct mw_stored_change *change)
+{
+	struct mw_stored_change *out;
+
+	if (!MW_VECTOR_ROOM(metadata->changes, metadata->changes_count, metadata->changes_capacity))
+		return mw_error_nomem();
+	out = &metadata->changes[metadata->changes_count++];
+	*out = *change;
+	out->name = mw_arena_string(metadata->arena, change->name);
+	out->detail = mw_arena_string(metadata->arena, change->detail);
 	return check(metadata);
 }
 
@@ -407,6 +421,9 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 		.stored_leaks = metadata->leaks,
 		.stored_leaks_count = metadata->leaks_count,
 		.leaks = watched->leaks,
+		.change = watched->change,
+		.stored_changes = metadata->changes,
+		.stored_changes_count = metadata->changes_count,
 		.track_heap = metadata->target.track_heap,
 		.track_vm = metadata->target.track_vm,
 		.launched = metadata->target.launched,

@@ -25,7 +25,9 @@ struct mw_watched {
 	uint32_t *whole_of; /* its numbers of stacks, by those of `track`; UINT32_MAX: it has none */
 	size_t whole_count, whole_capacity;
 	const struct mw_summary_leaks
-		*leaks;  /* what a look at the heap at the window's end says; NULL: there was none */
+		*leaks; /* what a look at the heap at the window's end says; NULL: there was none */
+	const struct mw_summary_change
+		*change; /* … and a look at its start, in comparison; NULL: there were not both */
 	const char *cut; /* why the recording goes no further; NULL: it does not end early */
 };
 

@@ -176,6 +176,15 @@ static struct mw_error *take_leaks(void *context, uint32_t process, const struct
 	return NULL;
 }
 
+static struct mw_error *take_change(void *context, uint32_t process, const struct mw_stored_change *change)
+{
+	struct seen *seen = context;
+
+	(void)process;
+	seen->sum += strlen(change->name) + strlen(change->detail);
+	return NULL;
+}
+
 /* Parts of a look become a look, or an error. */
 static struct mw_error *take_heap(void *context, uint32_t process, const struct mw_stored_heap *heap)
 {
@@ -246,7 +255,8 @@ static void read_file(int fd)
 						 .symbol = take_symbol,
 						 .end = take_end,
 						 .leaks = take_leaks,
-						 .heap = take_heap};
+						 .heap = take_heap,
+						 .change = take_change};
 	struct mw_store_reader *reader;
 	struct mw_store_state state;
 	struct mw_error *err;

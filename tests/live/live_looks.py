@@ -54,6 +54,12 @@ def memwatch(test, *arguments, status=0):
     return done.stdout, done.stderr
 
 
+def resident(pid):
+    """Bytes, as smaps counts them."""
+    with open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith('Rss:'))
+
+
 class Looks(unittest.TestCase):
     maxDiff = None
 
@@ -159,12 +165,82 @@ class Looks(unittest.TestCase):
                                    (('old.mw', 'old.mw'), 'are the same recording'),
                                    (('old.mw', 'new.mw', '--from', '1'), 'it has no moments'),
                                    (('old.mw', 'new.mw', '--process', '1'), 'is of one process'),
+                                   (('old.mw', 'new.mw', '--kind', 'vm'), '--kind makes no sense'),
                                    (('old.mw', '--from', 'start'), 'it has no moments')):
             words = [self.path(word) if word.endswith('.mw') else word for word in arguments]
             out, err = memwatch(self, 'diff', *words, status=2)
             self.assertEqual(out, '')
             self.assertRegex(err, message)
             self.assertEqual(err.count('\n'), 1, err)
+
+    def window(self, target, *actions, options=()):
+        """The report of a window with looks at both its ends, in which the target does this; it is shown again alike."""
+        recording = self.path('window.mw')
+        watch = mwlive.Watch(self, target.pid, options=('--heap-before', '-o', recording, *options))
+        for action in actions:
+            target.do(*action)
+        report = watch.stop()
+        again, _ = memwatch(self, 'report', recording, '--json', '-')
+        with open(watch.json, encoding='utf-8') as f:
+            self.assertEqual(again, f.read())
+        self.assertNotIn('heap_change', json.loads(memwatch(self, 'report', recording, '--to', '0.001', '--json', '-')[0]))
+        return report
+
+    def check_change(self, change):
+        """It sums to the byte."""
+        kinds = ('blocks', 'older_freed', 'allocator', 'mappings', 'rest')
+        self.assertEqual(change['change'], change['after'] - change['before'])
+        self.assertEqual(sum(change[kind] for kind in kinds), change['change'])
+        for kind in kinds:
+            self.assertEqual(sum(part['bytes'] for part in change['parts'] if part['kind'] == kind), change[kind], kind)
+        sizes = [abs(part['bytes']) for part in change['parts']]
+        self.assertEqual(sizes, sorted(sizes, reverse=True))
+        self.assertNotIn('not explained', [part['name'] for part in change['parts']])
+
+    def test_window(self):
+        """Blocks and mappings of a window by who made them, what was freed of older blocks, and all the rest: the whole of
+        what the process grew by."""
+        target = Grows(self)
+        target.do('blocks', 1000, 6000)
+        # What memwatch and this test read, and the code of memwatch's system calls, is in memory then.
+        memwatch(self, '-p', target.pid, '-d', '0.1', '--heap-before', '--engine', mwlive.config.engine, '--quiet')
+        mwlive.Snapshot(target.pid)
+        before = resident(target.pid)
+        report = self.window(target, ('free',), ('blocks', 2000, 5000), ('map', 6, 1 << 20))
+        change = report['heap_change']
+        self.check_change(change)
+        self.assertEqual(change['before'], before)
+        if mwlive.config.engine == 'trap':  # hooks are lifted before the look
+            self.assertNotIn("memwatch's own memory", [part['name'] for part in change['parts']])
+        self.assertTrue(10_000_000 <= change['blocks'] <= 10_500_000, change['blocks'])
+        self.assertTrue(-6_100_000 <= change['older_freed'] <= -5_900_000, change['older_freed'])
+        made = next(part for part in change['parts'] if part['name'] == 'anonymous mappings')
+        self.assertEqual((made['kind'], made['bytes']), ('mappings', 6 << 20))
+        stacks = {stack['id']: stack for stack in report['stacks']}
+        self.assertEqual((stacks[made['stack']]['kind'], stacks[made['stack']]['impacting']['count']), ('vm', 6))
+        blocks = next(part for part in change['parts'] if part['kind'] == 'blocks')
+        self.assertEqual(stacks[blocks['stack']]['kind'], 'heap')
+        text, _ = memwatch(self, 'report', self.path('window.mw'), '--all')
+        words = ' '.join(text.split())
+        self.assertRegex(words, r'RSS \+[\d.]+ MiB: \+9\.[\d]+ MiB blocks not freed, \+6\.0 MiB anonymous mappings of ')
+        self.assertRegex(words, r'-5\.[78] MiB older blocks freed')
+        self.assertIn('By what the memory grew between looks', text)
+
+    def test_nothing(self):
+        """A process that does nothing: only what memwatch itself has in it, if anything."""
+        target = Grows(self)
+        memwatch(self, 'heap', '-p', target.pid, '--quiet')
+        change = self.window(target)['heap_change']
+        self.check_change(change)
+        self.assertEqual((change['blocks'], change['older_freed'], change['allocator']), (0, 0, 0))
+
+    def test_without(self):
+        """--leaks alone has no account; a command has no heap before."""
+        target = Grows(self)
+        watch = mwlive.Watch(self, target.pid, options=('--leaks',))
+        self.assertNotIn('heap_change', watch.stop())
+        _, err = memwatch(self, '--heap-before', '--', 'true', status=2)
+        self.assertIn('it has no heap before', err)
 
 
 if __name__ == '__main__':

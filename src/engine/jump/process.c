@@ -437,6 +437,14 @@ void jump_children_heard(struct jump_process *process)
 	}
 }
 
+/* A copy that a look at the heap reads: it runs no code, and ends with us. */
+static bool is_own_copy(pid_t pid)
+{
+	struct mw_status status;
+
+	return mw_error_none(mw_status_read(pid, &status)) && status.tracer == getpid();
+}
+
 /* Clean all that are there: looked for among the processes that began after the attach. */
 static void children_sweep(struct jump_process *process)
 {
@@ -451,7 +459,7 @@ static void children_sweep(struct jump_process *process)
 		uint64_t start;
 
 		if (pid > 0 && pid != process->pid && pid != getpid() && mw_stat_read(pid, MW_STAT_START, &start) &&
-		    start >= process->children.attach_start && holds_copy(process, pid))
+		    start >= process->children.attach_start && holds_copy(process, pid) && !is_own_copy(pid))
 			mw_error_destroy(child_clean(process, pid));
 	}
 	closedir(proc);

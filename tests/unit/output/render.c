@@ -49,9 +49,9 @@ char *render(const char *form, const struct mw_report *const *reports, size_t co
 	return text;
 }
 
-char *render_heap(const char *form, const struct mw_heap_report *heap)
+char *render_heap(const char *form, const struct mw_heap_report *heap, bool all)
 {
-	const struct mw_output_options options = {.top = 10};
+	const struct mw_output_options options = {.top = 10, .all = all};
 	const struct mw_output *output;
 	char *text = NULL;
 	size_t size = 0;

@@ -57,22 +57,9 @@ static struct mw_heap_report heap = {
 	.holder_count = sizeof(holders) / sizeof(*holders),
 };
 
-static char *render_heap(const char *form, bool all)
-{
-	struct mw_output_options options = {.top = 10, .all = all};
-	char *out = NULL;
-	size_t size;
-	FILE *stream = open_memstream(&out, &size);
-
-	assert_non_null(stream);
-	assert_null(find_output(form)->write_heap(&heap, &options, stream));
-	fclose(stream);
-	return out;
-}
-
 static void test_text(void **state)
 {
-	char *out = render_heap("text", false);
+	char *out = render_heap("text", &heap, false);
 
 	(void)state;
 	assert_non_null(strstr(out, "    30.0 MiB  75.0 %         31  evil"));
@@ -88,7 +75,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(out, "0x2000, 16 bytes: all zero\n"));
 	assert_null(strstr(out, "00 00 00 00"));
 	free(out);
-	out = render_heap("text", true);
+	out = render_heap("text", &heap, true);
 	assert_non_null(strstr(out, small));
 	free(out);
 }
@@ -100,7 +87,7 @@ static const char *name_of(const json_t *holder)
 
 static void test_json(void **state)
 {
-	char *out = render_heap("json", false);
+	char *out = render_heap("json", &heap, false);
 	json_t *json = json_loads(out, 0, NULL), *list = json_object_get(json, "holders"), *first, *below, *content;
 
 	(void)state;
@@ -134,7 +121,7 @@ static void test_plain(void **state)
 	heap.holders = NULL;
 	heap.holder_count = 0;
 	group.contents = NULL;
-	out = render_heap("json", false);
+	out = render_heap("json", &heap, false);
 	json = json_loads(out, 0, NULL);
 	assert_non_null(json);
 	assert_null(json_object_get(json, "holders"));

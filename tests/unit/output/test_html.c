@@ -358,7 +358,7 @@ static void test_heap(void **state)
 	};
 	struct bytes json, raw;
 	json_t *root, *expected;
-	char *page = render_heap("html", &heap), *text = render_heap("json", &heap);
+	char *page = render_heap("html", &heap, false), *text = render_heap("json", &heap, false);
 
 	(void)state;
 	take_apart(page, &json, &raw);

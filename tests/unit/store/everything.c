@@ -124,6 +124,9 @@ static void tell_heap(struct mw_store_writer *writer, uint32_t process, const st
 	const struct mw_stored_leaks leaks = {
 		UINT64_MAX, {{1, 2}, {0, 0}, {UINT64_MAX, 3}, {4, 5}}, holder, sizeof(holder) / sizeof(holder[0])};
 
+	const struct mw_stored_change change = {4, "not explained", "", UINT64_MAX, INT64_MIN};
+	const struct mw_stored_change rss = {MW_STORED_CHANGE_RSS_AFTER, "", "x", 0, INT64_MAX};
+
 	MW_STORE_TELL(writer, leaks, process, &leaks);
 	rig_good(as_read->leaks(as_read->context, process, &leaks));
 	PART(MW_STORED_HEAP_HEAD, .head = {.pid = 4711,
@@ -187,6 +190,10 @@ static void tell_heap(struct mw_store_writer *writer, uint32_t process, const st
 	PART(MW_STORED_HEAP_ADVICE, .advice = "do less");
 	/* Of a newer writer. */
 	PART(MW_STORED_HEAP_PARTS + 1, .advice = NULL);
+	MW_STORE_TELL(writer, change, process, &change);
+	rig_good(as_read->change(as_read->context, process, &change));
+	MW_STORE_TELL(writer, change, process, &rss);
+	rig_good(as_read->change(as_read->context, process, &rss));
 }
 
 void rig_tell_everything(struct mw_store_writer *writer, uint32_t process, struct rig_told *told)

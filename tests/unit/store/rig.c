@@ -284,6 +284,15 @@ static struct mw_error *told_leaks(void *context, uint32_t process, const struct
 	return NULL;
 }
 
+static struct mw_error *told_change(void *context, uint32_t process, const struct mw_stored_change *change)
+{
+	const struct rig_told *told = context;
+
+	fprintf(told->stream, "%u change %u %s %s %" PRIx64 " %" PRId64 "\n", process, change->kind,
+		quoted(change->name), quoted(change->detail), change->stack, change->bytes);
+	return NULL;
+}
+
 static void tell_head(FILE *stream, const struct mw_heap_report *head)
 {
 	fprintf(stream,
@@ -381,6 +390,7 @@ void rig_told_init(struct rig_told *told)
 		.end = told_end,
 		.leaks = told_leaks,
 		.heap = told_heap,
+		.change = told_change,
 	};
 }
 

@@ -233,6 +233,28 @@ static void test_hostile(void **state)
 	refuse(take_all(&report), "advice in it is no text");
 }
 
+/* That holders were looked for is known, though there are none. */
+static void test_no_holders(void **state)
+{
+	struct mw_heap_report report = look();
+	struct parts parts;
+
+	(void)state;
+	report.holder_count = 0;
+	for (unsigned asked = 0; asked < 2; asked++) {
+		struct mw_kept_heap kept = {.report = NULL};
+
+		report.holders = asked ? holders : NULL;
+		emit(&report, &parts);
+		for (size_t i = 0; i < parts.count; i++)
+			assert_null(take(&kept, &parts, i));
+		assert_true(mw_kept_heap_is_whole(&kept));
+		assert_int_equal(kept.report->holders != NULL, asked);
+		drop(&parts);
+		mw_kept_heap_deinit(&kept);
+	}
+}
+
 /* A head may say that there are more items than there is memory for. */
 static void test_absurd_lengths(void **state)
 {
@@ -276,7 +298,7 @@ UNIT_GROUP(kept_heap)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_parts_missing_and_twice),
 		cmocka_unit_test(test_hostile),        cmocka_unit_test(test_absurd_lengths),
-		cmocka_unit_test(test_many_names),
+		cmocka_unit_test(test_many_names),     cmocka_unit_test(test_no_holders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
