@@ -6,7 +6,7 @@ import { h, name, number, size } from "./dom";
 import { bytes, count, seconds } from "./format";
 import { HeapGroups } from "./heapgroups";
 import { HeapState } from "./heapstate";
-import { HolderTree, holdersOf, withRest } from "./holders";
+import { HolderTree, UNNAMED, holdersOf, withRest } from "./holders";
 import { answerOf, reachTiles } from "./lost";
 import { tile } from "./overview";
 import { filterField, showPage } from "./shell";
@@ -112,7 +112,7 @@ class HoldersView {
 	) {
 		const { holders } = heap;
 		this.tree = new HolderTree(holders ? "What would be lost without each:" : "By the shortest way to one block of each group:");
-		this.roots = holders ? withRest(holders) : holdersOf(heap.groups.filter(({ verdict }) => verdict === "reachable" || verdict === null).map(({ holder, blocks }) => ({ path: holder, amount: blocks })));
+		this.roots = holders ? withRest(holders) : holdersOf(heap.groups.filter(({ verdict }) => verdict === "reachable" || verdict === null).map(({ holder, blocks }) => ({ path: holder, amount: blocks })), UNNAMED);
 		this.root.append(...this.tree.parts);
 	}
 
