@@ -50,7 +50,7 @@ function allocatorRow(one: HeapAllocator): HTMLElement {
 		{ "data-allocator": one.name },
 		h("th", { scope: "row" }, `${one.name} ${one.version}`.trim(), one.module && [" ", h("span", { class: "module" }, name(one.module, 60, "Module"))]),
 		h("td", null, one.walked ? "yes" : "no"),
-		one.walked ? figures : h("td", { colspan: 8 }, name(one.why ?? "", 300)),
+		one.walked ? figures : h("td", { colspan: 8, class: "wide" }, name(one.why ?? "", 300)),
 	);
 }
 
@@ -94,7 +94,7 @@ function limits(heap: Heap): HTMLElement {
 		),
 		heap.skipped.length > 0 && [
 			h("h3", null, `Skipped, and treated as roots: ${bytes(heap.skipped.reduce((sum, gap) => sum + gap.bytes, 0))}`),
-			h("div", { class: "table-wrap" }, h("table", { class: "plain", id: "skipped" }, h("thead", null, h("tr", null, ["Address", "Bytes", "Why"].map((text) => h("th", { scope: "col", class: text === "Bytes" ? "figure" : null }, text)))), h("tbody", null, shown.map((gap) => h("tr", null, h("td", { class: "id" }, gap.start), h("td", { class: "figure" }, size(gap.bytes)), h("td", null, name(gap.why, 200))))))),
+			h("div", { class: "table-wrap" }, h("table", { class: "plain", id: "skipped" }, h("thead", null, h("tr", null, ["Address", "Bytes", "Why"].map((text) => h("th", { scope: "col", class: text === "Bytes" ? "figure" : null }, text)))), h("tbody", null, shown.map((gap) => h("tr", null, h("td", { class: "id" }, gap.start), h("td", { class: "figure" }, size(gap.bytes)), h("td", { class: "wide" }, name(gap.why, 200))))))),
 			rest.length > 0 && h("p", { class: "note" }, `… and ${count(rest.length)} more, ${bytes(rest.reduce((sum, gap) => sum + gap.bytes, 0))} together`),
 		],
 	);
