@@ -6,7 +6,7 @@ import { h, name, number, size } from "./dom";
 import { bytes, count, seconds } from "./format";
 import { HeapGroups } from "./heapgroups";
 import { HeapState } from "./heapstate";
-import { HolderTree, holdersOf, withRest } from "./holders";
+import { HolderTree, UNNAMED, holdersOf, withRest } from "./holders";
 import { answerOf, reachTiles } from "./lost";
 import { tile } from "./overview";
 import { filterField, showPage } from "./shell";
@@ -50,7 +50,7 @@ function allocatorRow(one: HeapAllocator): HTMLElement {
 		{ "data-allocator": one.name },
 		h("th", { scope: "row" }, `${one.name} ${one.version}`.trim(), one.module && [" ", h("span", { class: "module" }, name(one.module, 60, "Module"))]),
 		h("td", null, one.walked ? "yes" : "no"),
-		one.walked ? figures : h("td", { colspan: 8 }, name(one.why ?? "", 300)),
+		one.walked ? figures : h("td", { colspan: 8, class: "wide" }, name(one.why ?? "", 300)),
 	);
 }
 
@@ -94,7 +94,7 @@ function limits(heap: Heap): HTMLElement {
 		),
 		heap.skipped.length > 0 && [
 			h("h3", null, `Skipped, and treated as roots: ${bytes(heap.skipped.reduce((sum, gap) => sum + gap.bytes, 0))}`),
-			h("div", { class: "table-wrap" }, h("table", { class: "plain", id: "skipped" }, h("thead", null, h("tr", null, ["Address", "Bytes", "Why"].map((text) => h("th", { scope: "col", class: text === "Bytes" ? "figure" : null }, text)))), h("tbody", null, shown.map((gap) => h("tr", null, h("td", { class: "id" }, gap.start), h("td", { class: "figure" }, size(gap.bytes)), h("td", null, name(gap.why, 200))))))),
+			h("div", { class: "table-wrap" }, h("table", { class: "plain", id: "skipped" }, h("thead", null, h("tr", null, ["Address", "Bytes", "Why"].map((text) => h("th", { scope: "col", class: text === "Bytes" ? "figure" : null }, text)))), h("tbody", null, shown.map((gap) => h("tr", null, h("td", { class: "id" }, gap.start), h("td", { class: "figure" }, size(gap.bytes)), h("td", { class: "wide" }, name(gap.why, 200))))))),
 			rest.length > 0 && h("p", { class: "note" }, `… and ${count(rest.length)} more, ${bytes(rest.reduce((sum, gap) => sum + gap.bytes, 0))} together`),
 		],
 	);
@@ -112,7 +112,7 @@ class HoldersView {
 	) {
 		const { holders } = heap;
 		this.tree = new HolderTree(holders ? "What would be lost without each:" : "By the shortest way to one block of each group:");
-		this.roots = holders ? withRest(holders) : holdersOf(heap.groups.filter(({ verdict }) => verdict === "reachable" || verdict === null).map(({ holder, blocks }) => ({ path: holder, amount: blocks })));
+		this.roots = holders ? withRest(holders) : holdersOf(heap.groups.filter(({ verdict }) => verdict === "reachable" || verdict === null).map(({ holder, blocks }) => ({ path: holder, amount: blocks })), UNNAMED);
 		this.root.append(...this.tree.parts);
 	}
 

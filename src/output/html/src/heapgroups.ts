@@ -2,9 +2,9 @@
 // heapgroups.ts: the blocks of a heap, those that are alike together: lost ones first.
 import { fill, h, name, number, segments, size } from "./dom";
 import { bytes, count, many, percent } from "./format";
-import { pathLine } from "./holders";
+import { UNNAMED, pathLine } from "./holders";
 import type { HeapState, Which } from "./heapstate";
-import type { HeapGroup } from "./types";
+import type { HeapContent, HeapGroup } from "./types";
 import { type GridColumn, type GridRow, TreeGrid } from "./treegrid";
 import { REACHES, badge } from "./verdicts";
 
@@ -18,6 +18,8 @@ const COLUMNS: GridColumn<Field>[] = [
 	{ field: "allocator", label: "Allocator", hint: "By allocator and arena", text: true },
 	{ field: "holder", label: "Held by", hint: "How one of the blocks is held, from a root", text: true },
 ];
+
+const DUMPED = 16; // bytes in a line
 
 interface Row extends GridRow {
 	group: number;
@@ -34,6 +36,25 @@ function nameOf(group: HeapGroup): string {
 
 function allocatorOf(group: HeapGroup): string {
 	return [group.allocator ?? "various", group.arena].filter(Boolean).join(", ");
+}
+
+/** The bytes of a block as hexdump(1) has them, and what stands in them. */
+function contentLines({ address, size: whole, hex, notes }: HeapContent): Node[][] {
+	const dump = (label: string, text: string): Node[] => [h("span", { class: "dump" }, `${label.padStart(6)}  ${text}`)];
+	const out: Node[][] = [[h("span", { class: "number" }, "block"), h("span", { class: "id" }, address), h("span", { class: "note" }, many(whole, "byte"))]];
+	let last = "";
+	let repeated = false;
+	for (let at = 0; at < hex.length; at += 2 * DUMPED) {
+		const row = hex.slice(at, at + 2 * DUMPED);
+		const pairs = row.match(/../g) ?? [];
+		const text = pairs.map((pair) => parseInt(pair, 16)).map((code) => (code >= 32 && code < 127 ? String.fromCharCode(code) : ".")).join("");
+		if (row !== last) out.push(dump(String(at / 2), `${pairs.join(" ").padEnd(3 * DUMPED)} ${text}`));
+		else if (!repeated) out.push(dump("*", ""));
+		repeated = row === last;
+		last = row;
+	}
+	for (const { offset, text } of notes) out.push([h("span", { class: "dump" }, `${String(offset).padStart(6)}  `), name(text, 160, "What stands there")]);
+	return out;
 }
 
 export class HeapGroups {
@@ -144,8 +165,9 @@ export class HeapGroups {
 		if (group.class !== null) out.push(line("class", name(group.class, 200, "Class")));
 		if (verdict) out.push(line(REACHES[verdict].badge, REACHES[verdict].means));
 		(holder ?? []).forEach((step, i) => out.push(line(i ? `${" ".repeat(2 * i)}→` : "held by", name(step, 160, "Held by"))));
-		if (!holder && (verdict === "reachable" || verdict === "possible")) out.push(line("held by", "not looked for: it is for the first groups only"));
+		if (!holder && (verdict === "reachable" || verdict === "possible")) out.push(line("held by", UNNAMED));
 		if (sample.length) out.push(line(blocks.count > sample.length ? `${sample.length} of ${count(blocks.count)}` : "at", h("span", { class: "id" }, sample.join("  "))));
+		for (const content of group.contents ?? []) out.push(...contentLines(content));
 		return out;
 	}
 

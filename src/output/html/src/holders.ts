@@ -13,6 +13,9 @@ const COLUMNS: GridColumn<Field>[] = [
 	{ field: "own", label: "Itself", hint: "Bytes of those blocks that are not held by what is below it" },
 ];
 
+/** Of groups of a look. */
+export const UNNAMED = "not looked for: only of the first groups (--top N: of more)";
+
 /** "global shop::sessions" and what follows it, as one line. */
 export function pathLine(path: string[]): HTMLElement {
 	const title = shorten(path.map(visible).join(" → "), 2000);
@@ -29,13 +32,13 @@ function add(to: Amount, amount: Amount): void {
 }
 
 /** Paths that begin alike as one tree; null stands for those that are not known. */
-export function holdersOf(items: { path: string[] | null; leaf?: string; amount: Amount }[]): Holder[] {
+export function holdersOf(items: { path: string[] | null; leaf?: string; amount: Amount }[], unnamed: string): Holder[] {
 	interface Branch extends Holder {
 		by: Map<string, Branch>;
 	}
 	const branch = (text: string): Branch => ({ name: text, retained: none(), own: none(), children: [], by: new Map() });
 	const root = branch("");
-	const unknown = branch("not looked for, or not known");
+	const unknown = branch(unnamed);
 	for (const { path, leaf, amount } of items) {
 		if (!path) {
 			add(unknown.retained, amount);

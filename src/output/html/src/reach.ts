@@ -69,7 +69,7 @@ export class ReachView {
 		fill(this.note, this.stacks.length ? many(this.stacks.length, "stack") : app.filter ? "No stack matches the filter." : "No stack of the heap is shown.");
 		this.sort();
 		const held = this.stacks.filter((stack) => stacks[stack]!.leaks!.reachable.count);
-		this.holders.set(holdersOf(held.map((stack) => ({ path: stacks[stack]!.holder ?? null, leaf: `allocated by ${stackText(app.model, stack)}`, amount: stacks[stack]!.leaks!.reachable }))));
+		this.holders.set(holdersOf(held.map((stack) => ({ path: stacks[stack]!.holder ?? null, leaf: `allocated by ${stackText(app.model, stack)}`, amount: stacks[stack]!.leaks!.reachable })), "not known"));
 	}
 
 	print(on: boolean): void {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // treegrid.ts: rows within rows, by mouse and keys. Only the rows that are seen are in the document.
 import { fill, h } from "./dom";
+import { many } from "./format";
 
 export interface GridRow {
 	level: number;
@@ -87,7 +88,8 @@ export class TreeGrid<Row extends GridRow> {
 		const first = most ? 0 : Math.max(0, Math.floor(this.root.scrollTop / ROW) - 8);
 		const shown = most ?? Math.ceil((this.root.clientHeight || 600) / ROW) + 16;
 		const had = this.body.contains(document.activeElement);
-		fill(this.body, this.rows.slice(first, first + shown).map((row, i) => this.rowElement(row, first + i)));
+		const left = most ? this.rows.length - most : 0;
+		fill(this.body, this.rows.slice(first, first + shown).map((row, i) => this.rowElement(row, first + i)), left > 0 && h("p", { class: "note" }, `… and ${many(left, "row")} that are not printed`));
 		this.body.style.transform = most ? "" : `translateY(${first * ROW}px)`;
 		if (had) this.root.focus({ preventScroll: true });
 		this.root.setAttribute("aria-activedescendant", this.idOf(this.active));

@@ -114,7 +114,7 @@ export class Treemap {
 					"table",
 					{ class: "plain", id: "account-lines" },
 					h("thead", null, h("tr", null, ["What for", "Of"].map((text) => h("th", { scope: "col" }, text)), ["Resident", "Share", swaps && "Swapped out"].map((text) => text && h("th", { scope: "col", class: "figure" }, text)))),
-					h("tbody", null, shown.map((line) => h("tr", null, h("th", { scope: "row" }, line.name), h("td", null, line.detail && name(line.detail, 90)), h("td", { class: "figure" }, size(line.bytes)), h("td", { class: "figure" }, percent(line.bytes, this.rss)), swaps && h("td", { class: "figure" }, size(line.swapped))))),
+					h("tbody", null, shown.map((line) => h("tr", null, h("th", { scope: "row" }, line.name), h("td", { class: "wide" }, line.detail && name(line.detail, 90)), h("td", { class: "figure" }, size(line.bytes)), h("td", { class: "figure" }, percent(line.bytes, this.rss)), swaps && h("td", { class: "figure" }, size(line.swapped))))),
 				),
 				rest.length > 0 && h("p", { class: "note" }, `… and ${many(rest.length, "smaller line")}, ${bytes(rest.reduce((sum, line) => sum + line.bytes, 0))} together`),
 			),

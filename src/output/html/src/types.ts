@@ -233,6 +233,14 @@ export interface HeapGroup {
 	stack: string | null;
 	holder: string[] | null; // root first; null: not looked for, or none
 	sample: string[]; // addresses
+	contents?: HeapContent[]; // of the first samples, where they were asked for
+}
+
+export interface HeapContent {
+	address: string;
+	size: number;
+	hex: string; // the first bytes
+	notes: { offset: number; text: string }[];
 }
 
 /** What is held by way of one thing, and what of it is that thing's own. */
