@@ -111,13 +111,20 @@ static void put_answer(struct writer *writer)
 			       mw_show_seconds(fabs(writer->diff->seconds)).text);
 	}
 	add_daily(writer, ", ", old->rss, new->rss);
+	if (new->rss > old->rss && writer->diff->line_count) {
+		const struct mw_heap_diff_line *most = &writer->diff->lines[0];
+
+		mw_line_printf(line, "; most by %s", most->name);
+		mw_line_put(line, *most->detail ? ": " : "", most->detail);
+		mw_line_printf(line, ", %s", mw_show_change(most->held[MW_DIFF_OLD], most->held[MW_DIFF_NEW]).text);
+	}
 	mw_text_paragraph(&writer->text, 6);
 	for (unsigned i = 0; i < MW_REACH_COUNT; i++) {
 		const struct mw_amount *from = &old->leaks[i], *to = &new->leaks[i];
 
 		if (from->bytes == to->bytes && from->count == to->count)
 			continue;
-		mw_line_printf(line, "      %s %s in ", mw_reach_name((enum mw_reach)i),
+		mw_line_printf(line, "      %s %s, ", mw_reach_name((enum mw_reach)i),
 			       mw_show_change(from->bytes, to->bytes).text);
 		add_count_change(line, from->count, to->count);
 		add_daily(writer, ", ", from->bytes, to->bytes);

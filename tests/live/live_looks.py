@@ -121,7 +121,7 @@ class Looks(unittest.TestCase):
         mapped = next(line for line in found['account'] if line['name'] == 'other anonymous memory')
         self.assertGreaterEqual(mapped['change'], 3 << 20)
         text, _ = memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
-        self.assertRegex(text, r'(?m)^GREW  \+[\d.]+ MiB resident in [^,]*, \+[\d.]+ \w+ a day$')
+        self.assertRegex(text, r'(?m)^GREW  \+[\d.]+ MiB resident in [^,]*, \+[\d.]+ \w+ a day; most by live blocks')
         self.assertRegex(text, r'(?m)^Blocks that have become more\n +\+4\.[89] MiB +\+[\d.]+ \w+ a day  5,0\d\d bytes')
         # And less.
         target.do('free')
