@@ -359,7 +359,7 @@ static const struct mw_cli_option heap_options[] = {
 	MW_CLI_OPTION(
 		"holders", 0, NOTHING, NULL, "who retains how much of it\n",
 		"Show the tree of who retains how much: what would be lost without each variable, thread and group of "
-		"blocks. It takes a second more for each million blocks, and memory of 50 bytes for each.",
+		"blocks. It takes some seconds more for each million blocks, and 60 bytes of memory for each.",
 		NULL, FLAG, heap.holders),
 	MW_CLI_OPTION(
 		"show", 0, NOTHING, "N", "show what is in N blocks of each group\n",

@@ -218,30 +218,34 @@ static struct mw_error *add_roots(struct tree *tree)
 
 /* --- the largest ---------------------------------------------------------------------------------------------------- */
 
-static int by_size(const struct node *x, const struct node *y)
+/* The numbers of what roots count to are in no order: names are. */
+static int by_size(const struct tree *tree, const struct node *x, const struct node *y)
 {
 	if (x->retained.bytes != y->retained.bytes)
 		return x->retained.bytes > y->retained.bytes ? -1 : 1;
 	if (x->retained.count != y->retained.count)
 		return x->retained.count > y->retained.count ? -1 : 1;
+	if (x->level == 0 && x->key < tree->several && y->key < tree->several)
+		return strcmp(mw_root_name_of(tree->input->names, x->key), mw_root_name_of(tree->input->names, y->key));
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
 static int by_retained(const void *a, const void *b, void *context)
 {
-	const struct node *nodes = context;
+	const struct tree *tree = context;
 
-	return by_size(&nodes[*(const uint32_t *)a], &nodes[*(const uint32_t *)b]);
+	return by_size(tree, &tree->nodes[*(const uint32_t *)a], &tree->nodes[*(const uint32_t *)b]);
 }
 
 /* By their holder, the largest first. */
 static int by_parent(const void *a, const void *b, void *context)
 {
-	const struct node *nodes = context, *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
+	const struct tree *tree = context;
+	const struct node *x = &tree->nodes[*(const uint32_t *)a], *y = &tree->nodes[*(const uint32_t *)b];
 
 	if (x->parent != y->parent)
 		return x->parent < y->parent ? -1 : 1;
-	return by_size(x, y);
+	return by_size(tree, x, y);
 }
 
 /* Of the nodes from `first` on, those of each holder that are kept, as `numbers`. */
@@ -251,7 +255,7 @@ static size_t keep_largest(struct tree *tree, uint32_t first, uint32_t *numbers)
 
 	for (uint32_t i = 0; i < all; i++)
 		numbers[i] = first + i;
-	qsort_r(numbers, all, sizeof(*numbers), by_parent, tree->nodes);
+	qsort_r(numbers, all, sizeof(*numbers), by_parent, tree);
 	for (size_t i = 0; i < all; i++) {
 		const struct node *node = &tree->nodes[numbers[i]];
 
@@ -270,7 +274,7 @@ static struct mw_error *keep_and_follow(struct tree *tree, uint32_t first)
 	if (!numbers)
 		return mw_error_nomem();
 	count = keep_largest(tree, first, numbers);
-	qsort_r(numbers, count, sizeof(*numbers), by_retained, tree->nodes);
+	qsort_r(numbers, count, sizeof(*numbers), by_retained, tree);
 	for (size_t i = 0; i < count; i++) {
 		if (!MW_VECTOR_ROOM(tree->kept, tree->kept_count, tree->kept_capacity))
 			return mw_error_nomem();
