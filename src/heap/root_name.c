@@ -233,18 +233,21 @@ struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root 
 struct mw_error *mw_root_name_code(struct mw_root_names *names, mw_addr addr, char **out)
 {
 	const struct mw_module *module = mw_modules_find(names->modules, addr);
+	const struct mw_image_mapping *mapping = mw_image_mapping_of(names->image, addr);
 	const struct mw_symbol_frame *frames, *function;
 	char offset[32] = "";
 	size_t count;
 	int length;
 
 	*out = NULL;
-	if (!module)
+	if (!module || !mapping)
 		return NULL;
+	if (!mapping->exec)
+		return mw_root_name(names, &(struct mw_root){.kind = MW_ROOT_DATA, .at = addr}, out);
 	MW_TRY(mw_symbolizer_resolve(names->symbolizer, module->number, addr, false, &frames, &count));
 	function = count ? &frames[count - 1] : NULL;
 	if (!function || !function->function) {
-		length = asprintf(out, "code of %s", module->path);
+		length = asprintf(out, "code of %s", mw_path_name(module->path));
 	} else {
 		if (function->offset)
 			snprintf(offset, sizeof(offset), "+%" PRIu64, function->offset);

@@ -15,7 +15,7 @@ struct mw_error *mw_root_names_create(const struct mw_image *image, struct mw_cl
 void mw_root_names_destroy(struct mw_root_names *names);
 /* Where a pointer stands, as closely as is known: "global shop::sessions+16". malloc'ed. Errors: MEMORY. */
 struct mw_error *mw_root_name(struct mw_root_names *names, const struct mw_root *root, char **out) MW_MUST_CHECK;
-/* The function, or file, whose code an address lies in: "main()+16"; NULL: none. malloc'ed. Errors: MEMORY. */
+/* What of a file an address lies in, roots or not: "main()+16", "data of libc.so.6 at 0x7f0012345678"; NULL: in none. malloc'ed. Errors: MEMORY. */
 struct mw_error *mw_root_name_code(struct mw_root_names *names, mw_addr addr, char **out) MW_MUST_CHECK;
 /* The number, from 0 without gaps, of what all pointers in one variable, stack frame or mapping count to: as
  * mw_reach_options.number_root wants it, with the names for its context. Errors: MEMORY. */
