@@ -19,11 +19,14 @@ const COLUMNS: GridColumn<Field>[] = [
 	{ field: "holder", label: "Held by", hint: "How one of the blocks is held, from a root", text: true },
 ];
 
+/** Makes what a line of its own says of a group. */
+type Detail = () => (Node | string)[];
+
 const DUMPED = 16; // bytes in a line
 
 interface Row extends GridRow {
 	group: number;
-	detail: Node[] | null; // null: the group itself
+	detail: Detail | null; // null: the group itself
 }
 
 function rankOf({ verdict }: HeapGroup): number {
@@ -39,9 +42,9 @@ function allocatorOf(group: HeapGroup): string {
 }
 
 /** The bytes of a block as hexdump(1) has them, and what stands in them. */
-function contentLines({ address, size: whole, hex, notes }: HeapContent): Node[][] {
-	const dump = (label: string, text: string): Node[] => [h("span", { class: "dump" }, `${label.padStart(6)}  ${text}`)];
-	const out: Node[][] = [[h("span", { class: "number" }, "block"), h("span", { class: "id" }, address), h("span", { class: "note" }, many(whole, "byte"))]];
+function contentLines({ address, size: whole, hex, notes }: HeapContent): Detail[] {
+	const dump = (label: string, text: string): Detail => () => [h("span", { class: "dump" }, `${label.padStart(6)}  ${text}`)];
+	const out: Detail[] = [() => [h("span", { class: "number" }, "block"), h("span", { class: "id" }, address), h("span", { class: "note" }, many(whole, "byte"))]];
 	let last = "";
 	let repeated = false;
 	for (let at = 0; at < hex.length; at += 2 * DUMPED) {
@@ -53,7 +56,7 @@ function contentLines({ address, size: whole, hex, notes }: HeapContent): Node[]
 		repeated = row === last;
 		last = row;
 	}
-	for (const { offset, text } of notes) out.push([h("span", { class: "dump" }, `${String(offset).padStart(6)}  `), name(text, 160, "What stands there")]);
+	for (const { offset, text } of notes) out.push(() => [h("span", { class: "dump" }, `${String(offset).padStart(6)}  `), name(text, 160, "What stands there")]);
 	return out;
 }
 
@@ -157,23 +160,22 @@ export class HeapGroups {
 		this.grid.set(rows);
 	}
 
-	/* What a line of its own says of a group. */
-	private details(group: HeapGroup): Node[][] {
+	private details(group: HeapGroup): Detail[] {
 		const { holder, sample, blocks, verdict } = group;
-		const line = (label: string, ...rest: (Node | string)[]): Node[] => [h("span", { class: "number" }, label), ...rest.map((part) => (typeof part === "string" ? document.createTextNode(part) : part))];
-		const out: Node[][] = [];
-		if (group.class !== null) out.push(line("class", name(group.class, 200, "Class")));
-		if (verdict) out.push(line(REACHES[verdict].badge, REACHES[verdict].means));
-		(holder ?? []).forEach((step, i) => out.push(line(i ? `${" ".repeat(2 * i)}→` : "held by", name(step, 160, "Held by"))));
-		if (!holder && (verdict === "reachable" || verdict === "possible")) out.push(line("held by", UNNAMED));
-		if (sample.length) out.push(line(blocks.count > sample.length ? `${sample.length} of ${count(blocks.count)}` : "at", h("span", { class: "id" }, sample.join("  "))));
+		const line = (label: string, rest: () => Node | string): Detail => () => [h("span", { class: "number" }, label), rest()];
+		const out: Detail[] = [];
+		if (group.class !== null) out.push(line("class", () => name(group.class!, 200, "Class")));
+		if (verdict) out.push(line(REACHES[verdict].badge, () => REACHES[verdict].means));
+		(holder ?? []).forEach((step, i) => out.push(line(i ? `${" ".repeat(2 * i)}→` : "held by", () => name(step, 160, "Held by"))));
+		if (!holder && (verdict === "reachable" || verdict === "possible")) out.push(line("held by", () => UNNAMED));
+		if (sample.length) out.push(line(blocks.count > sample.length ? `${sample.length} of ${count(blocks.count)}` : "at", () => h("span", { class: "id" }, sample.join("  "))));
 		for (const content of group.contents ?? []) out.push(...contentLines(content));
 		return out;
 	}
 
 	private drawRow(row: Row, first: HTMLElement, element: HTMLElement): void {
 		if (row.detail) {
-			first.append(...row.detail);
+			first.append(...row.detail());
 			return;
 		}
 		const group = this.groups[row.group]!;

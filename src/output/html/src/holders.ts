@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // holders.ts: who holds memory: a tree from roots down.
 import { fill, h, name, number, size } from "./dom";
-import { bytes, many, percent, shorten, visible } from "./format";
+import { bytes, percent, shorten, visible } from "./format";
 import type { Amount, Holder } from "./types";
 import { type GridColumn, type GridRow, TreeGrid } from "./treegrid";
 
@@ -172,7 +172,7 @@ export class HolderTree {
 		walk(this.roots, 0);
 		const roots = kept ? this.roots.filter((node) => kept.has(node)) : this.roots;
 		const held = roots.reduce((sum, { retained }) => sum + retained.bytes, 0);
-		fill(this.note, roots.length ? `${this.about} ${bytes(held)} by way of ${many(roots.length, "root")}.` : this.words.length ? "No holder matches the filter." : "No block is held.");
+		fill(this.note, roots.length ? `${this.about} ${bytes(held)} in all.` : this.words.length ? "No holder matches the filter." : "No block is held.");
 		this.grid.set(rows);
 	}
 

@@ -19,7 +19,7 @@ const COLUMNS: GridColumn<Field>[] = [
 
 interface Row extends GridRow {
 	stack: number;
-	detail: Node[] | null; // null: the stack itself
+	detail: (() => Node[]) | null; // makes what a line below it says; null: the stack itself
 }
 
 export class ReachView {
@@ -112,21 +112,21 @@ export class ReachView {
 		this.grid.set(rows);
 	}
 
-	private details(stack: number): Node[][] {
+	private details(stack: number): (() => Node[])[] {
 		const { model } = this.app;
 		const one = model.stacks[stack]!;
 		const label = (text: string): HTMLElement => h("span", { class: "number" }, text);
 		const end = endOf(one);
 		return [
-			...(one.holder ?? []).map((step, i) => [label(i ? `${"  ".repeat(i)}→` : "held by"), name(step, 160, "Held by")]),
-			...model.frames(stack).map((frame, i) => [label(`#${i}`), frameLine(frame, 110)]),
-			...(end ? [[h("span", { class: "note" }, end)]] : []),
+			...(one.holder ?? []).map((step, i) => () => [label(i ? `${"  ".repeat(i)}→` : "held by"), name(step, 160, "Held by")]),
+			...model.frames(stack).map((frame, i) => () => [label(`#${i}`), frameLine(frame, 110)]),
+			...(end ? [() => [h("span", { class: "note" }, end)]] : []),
 		];
 	}
 
 	private drawRow(row: Row, first: HTMLElement, element: HTMLElement): void {
 		if (row.detail) {
-			first.append(...row.detail);
+			first.append(...row.detail());
 			return;
 		}
 		const { model } = this.app;
