@@ -56,6 +56,9 @@ bool mw_text_has_older(const struct mw_text *text);
 void mw_text_error(struct mw_line *line, bool sampled, double variance);
 void mw_text_count_error(struct mw_line *line, bool sampled, double variance);
 
+/* What blocks of a heap are alike in: "shop::Session, 40 bytes, arena 1"; class and arena NULL, size unknown: not that. */
+void mw_text_heap_kind(struct mw_line *line, const char *class_name, uint64_t size, const char *arena);
+
 /* The part of a path behind its last slash. */
 const char *mw_text_base_name(const char *path);
 

@@ -176,21 +176,26 @@ static void put_content(struct writer *writer, const struct mw_heap_content *con
 	}
 }
 
+void mw_text_heap_kind(struct mw_line *line, const char *class_name, uint64_t size, const char *arena)
+{
+	if (class_name)
+		mw_line_name(line, class_name);
+	if (size != MW_SIZE_UNKNOWN)
+		mw_line_printf(line, "%s%s byte%s%s", class_name ? ", " : "", mw_show_count(size).text,
+			       size == 1 ? "" : "s", class_name ? "" : " each");
+	if (arena)
+		mw_line_put(line, ", ", arena);
+	if (!class_name && size == MW_SIZE_UNKNOWN && !arena)
+		mw_line_printf(line, "(no class)");
+}
+
 static void put_group(struct writer *writer, const struct mw_heap_group *group)
 {
 	struct mw_line *line = &writer->text.line;
 
 	mw_line_printf(line, "  %10s %10s  ", mw_show_size(group->blocks.bytes).text,
 		       mw_show_count(group->blocks.count).text);
-	if (group->class_name)
-		mw_line_name(line, group->class_name);
-	if (group->size != MW_SIZE_UNKNOWN)
-		mw_line_printf(line, "%s%s byte%s%s", group->class_name ? ", " : "", mw_show_count(group->size).text,
-			       group->size == 1 ? "" : "s", group->class_name ? "" : " each");
-	if (group->arena)
-		mw_line_put(line, ", ", group->arena);
-	if (!group->class_name && group->size == MW_SIZE_UNKNOWN && !group->arena)
-		mw_line_printf(line, "(no class)");
+	mw_text_heap_kind(line, group->class_name, group->size, group->arena);
 	mw_line_printf(line, ", e.g. at %#" PRIx64, group->samples[0]);
 	mw_text_paragraph(&writer->text, 25);
 	put_holder(writer, group);

@@ -162,15 +162,7 @@ static void put_group(struct writer *writer, size_t number)
 	struct mw_line *line = &writer->text.line;
 
 	add_cells(writer, old->bytes, new->bytes);
-	if (group->class_name)
-		mw_line_name(line, group->class_name);
-	if (group->size != MW_SIZE_UNKNOWN)
-		mw_line_printf(line, "%s%s byte%s%s", group->class_name ? ", " : "", mw_show_count(group->size).text,
-			       group->size == 1 ? "" : "s", group->class_name ? "" : " each");
-	if (group->arena)
-		mw_line_put(line, ", ", group->arena);
-	if (!group->class_name && group->size == MW_SIZE_UNKNOWN && !group->arena)
-		mw_line_printf(line, "(no class)");
+	mw_text_heap_kind(line, group->class_name, group->size, group->arena);
 	mw_line_printf(line, ": ");
 	add_count_change(line, old->count, new->count);
 	mw_line_printf(line, ", now %s in %s", mw_show_size(new->bytes).text, mw_show_count(new->count).text);

@@ -137,43 +137,36 @@ class Leaks(unittest.TestCase):
         self.assertRegex(text.stdout, r'(?m)^LOST  drop\(?\)? ')
         target.finish()
 
-    def run_memwatch(self, *arguments, status=0):
-        """(standard output, messages)"""
-        done = subprocess.run([mwlive.config.memwatch, *map(str, arguments)], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done.stdout, done.stderr
-
     def test_kept(self):
         """A look that is kept says the same again; in what is no look, or half of one, there is none."""
         target, _ = self.worked()
         directory = self.directory()
         kept, report = os.path.join(directory, 'look.mw'), os.path.join(directory, 'look.json')
-        text, _ = self.run_memwatch('heap', '-p', target.pid, '-o', kept, '--json', report, '--by', 'class,size,arena')
+        text, _ = mwlive.memwatch(self, 'heap', '-p', target.pid, '-o', kept, '--json', report, '--by', 'class,size,arena')
         with open(report, encoding='utf-8') as f:
-            self.assertEqual(self.run_memwatch('report', kept, '--json', '-')[0], f.read())
-        self.assertEqual(self.run_memwatch('report', kept)[0], text)
+            self.assertEqual(mwlive.memwatch(self, 'report', kept, '--json', '-')[0], f.read())
+        self.assertEqual(mwlive.memwatch(self, 'report', kept)[0], text)
         self.assertIn('definitely lost', text.lower())
         # With --leaks as well: it is a look. It replaces an older one, and nothing else.
-        self.run_memwatch('report', kept, '--leaks', '--quiet')
-        self.run_memwatch('heap', '-p', target.pid, '-o', kept, '--quiet')
+        mwlive.memwatch(self, 'report', kept, '--leaks', '--quiet')
+        mwlive.memwatch(self, 'heap', '-p', target.pid, '-o', kept, '--quiet')
         other = os.path.join(directory, 'other')
         with open(other, 'w', encoding='ascii') as f:
             f.write('something else')
-        _, err = self.run_memwatch('heap', '-p', target.pid, '-o', other, status=1)
+        _, err = mwlive.memwatch(self, 'heap', '-p', target.pid, '-o', other, status=1)
         self.assertRegex(err, 'is a file that is not a recording .*--force')
         with open(other, encoding='ascii') as f:
             self.assertEqual(f.read(), 'something else')
-        self.run_memwatch('heap', '-p', target.pid, '-o', other, '--force', '--quiet')
+        mwlive.memwatch(self, 'heap', '-p', target.pid, '-o', other, '--force', '--quiet')
         for options in (('--from', '1'), ('--at', 'peak'), ('--by', 'module'), ('--filter', 'main')):
-            _, err = self.run_memwatch('report', kept, *options, status=2)
+            _, err = mwlive.memwatch(self, 'report', kept, *options, status=2)
             self.assertIn('is a look at a heap, not a window', err)
         with open(kept, 'rb') as f:
             whole = f.read()
         for size in range(0, len(whole), max(1, len(whole) // 50)):
             with open(other, 'wb') as f:
                 f.write(whole[:size])
-            out, err = self.run_memwatch('report', other, status=1)
+            out, err = mwlive.memwatch(self, 'report', other, status=1)
             self.assertEqual((out, err.count('\n')), ('', 1), f'{size} bytes: {err}')
         self.assertEqual(children(target.pid), [])
         target.finish()

@@ -46,14 +46,6 @@ class Grows:
         assert self.process.stdout.readline() == 'done\n'
 
 
-def memwatch(test, *arguments, status=0):
-    """(standard output, messages)"""
-    done = subprocess.run([mwlive.config.memwatch, *map(str, arguments)], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
-    test.assertEqual(done.returncode, status, done.stderr)
-    return done.stdout, done.stderr
-
-
 def resident(pid):
     """Bytes, as smaps counts them."""
     with open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as f:
@@ -73,11 +65,11 @@ class Looks(unittest.TestCase):
 
     def look(self, pid, name, *options):
         """A look that is kept; its report."""
-        out, _ = memwatch(self, 'heap', '-p', pid, '-o', self.path(name), '--json', '-', *options)
+        out, _ = mwlive.memwatch(self, 'heap', '-p', pid, '-o', self.path(name), '--json', '-', *options)
         return json.loads(out)
 
     def compare(self, old, new, *options):
-        out, err = memwatch(self, 'diff', self.path(old), self.path(new), '--json', '-', *options)
+        out, err = mwlive.memwatch(self, 'diff', self.path(old), self.path(new), '--json', '-', *options)
         self.assertEqual(err, '')
         found = json.loads(out)
         self.assertEqual(found['schema'], 'memwatch.heap-diff/1')
@@ -120,7 +112,7 @@ class Looks(unittest.TestCase):
         self.assertAlmostEqual(grown['per_day']['bytes'], daily, delta=1)
         mapped = next(line for line in found['account'] if line['name'] == 'other anonymous memory')
         self.assertGreaterEqual(mapped['change'], 3 << 20)
-        text, _ = memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
+        text, _ = mwlive.memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
         self.assertRegex(text, r'(?m)^GREW  \+[\d.]+ MiB resident in [^,]*, \+[\d.]+ \w+ a day; most by live blocks')
         self.assertRegex(text, r'(?m)^Blocks that have become more\n +\+4\.[89] MiB +\+[\d.]+ \w+ a day  5,0\d\d bytes')
         # And less.
@@ -140,7 +132,7 @@ class Looks(unittest.TestCase):
         found = self.compare('old.mw', 'new.mw')
         self.check(found, old, new)
         self.assertEqual((found['process'], found['rss']['per_day'], found['by']), ('other', None, ['class', 'size']))
-        text, _ = memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
+        text, _ = mwlive.memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
         self.assertIn('two processes', text)
         self.assertNotIn('a day', text)
 
@@ -150,7 +142,7 @@ class Looks(unittest.TestCase):
         self.look(target.pid, 'old.mw')
         self.look(other.pid, 'new.mw')
         self.assertIn(self.compare('old.mw', 'new.mw')['executables'], ('rebuilt', 'other'))
-        text, _ = memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
+        text, _ = mwlive.memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
         self.assertRegex(' '.join(text.split()), r'Warning: the executables differ .*python.*loses')
         other.finish()
 
@@ -158,7 +150,7 @@ class Looks(unittest.TestCase):
         target = Grows(self)
         for name in ('old.mw', 'new.mw'):
             self.look(target.pid, name)
-        memwatch(self, '-p', target.pid, '-d', '0.1', '-o', self.path('window.mw'), '--quiet')
+        mwlive.memwatch(self, '-p', target.pid, '-d', '0.1', '-o', self.path('window.mw'), '--quiet')
         for arguments, message in ((('old.mw', 'window.mw'), "old.mw' is a look at a heap, and .*window.mw' a window"),
                                    (('window.mw', 'old.mw'), "old.mw' is a look at a heap, and .*window.mw' a window"),
                                    (('new.mw', 'old.mw'), 'is later than'),
@@ -168,7 +160,7 @@ class Looks(unittest.TestCase):
                                    (('old.mw', 'new.mw', '--kind', 'vm'), '--kind makes no sense'),
                                    (('old.mw', '--from', 'start'), 'it has no moments')):
             words = [self.path(word) if word.endswith('.mw') else word for word in arguments]
-            out, err = memwatch(self, 'diff', *words, status=2)
+            out, err = mwlive.memwatch(self, 'diff', *words, status=2)
             self.assertEqual(out, '')
             self.assertRegex(err, message)
             self.assertEqual(err.count('\n'), 1, err)
@@ -180,10 +172,10 @@ class Looks(unittest.TestCase):
         for action in actions:
             target.do(*action)
         report = watch.stop()
-        again, _ = memwatch(self, 'report', recording, '--json', '-')
+        again, _ = mwlive.memwatch(self, 'report', recording, '--json', '-')
         with open(watch.json, encoding='utf-8') as f:
             self.assertEqual(again, f.read())
-        self.assertNotIn('heap_change', json.loads(memwatch(self, 'report', recording, '--to', '0.001', '--json', '-')[0]))
+        self.assertNotIn('heap_change', json.loads(mwlive.memwatch(self, 'report', recording, '--to', '0.001', '--json', '-')[0]))
         return report
 
     def check_change(self, change):
@@ -203,7 +195,7 @@ class Looks(unittest.TestCase):
         target = Grows(self)
         target.do('blocks', 1000, 6000)
         # What memwatch and this test read, and the code of memwatch's system calls, is in memory then.
-        memwatch(self, '-p', target.pid, '-d', '0.1', '--heap-before', '--engine', mwlive.config.engine, '--quiet')
+        mwlive.memwatch(self, '-p', target.pid, '-d', '0.1', '--heap-before', '--engine', mwlive.config.engine, '--quiet')
         mwlive.Snapshot(target.pid)
         before = resident(target.pid)
         report = self.window(target, ('free',), ('blocks', 2000, 5000), ('map', 6, 1 << 20))
@@ -220,7 +212,7 @@ class Looks(unittest.TestCase):
         self.assertEqual((stacks[made['stack']]['kind'], stacks[made['stack']]['impacting']['count']), ('vm', 6))
         blocks = next(part for part in change['parts'] if part['kind'] == 'blocks')
         self.assertEqual(stacks[blocks['stack']]['kind'], 'heap')
-        text, _ = memwatch(self, 'report', self.path('window.mw'), '--all')
+        text, _ = mwlive.memwatch(self, 'report', self.path('window.mw'), '--all')
         words = ' '.join(text.split())
         self.assertRegex(words, r'RSS \+[\d.]+ MiB: \+9\.[\d]+ MiB blocks not freed, \+6\.0 MiB anonymous mappings of ')
         self.assertRegex(words, r'-5\.[78] MiB older blocks freed')
@@ -229,7 +221,7 @@ class Looks(unittest.TestCase):
     def test_nothing(self):
         """A process that does nothing: only what memwatch itself has in it, if anything."""
         target = Grows(self)
-        memwatch(self, 'heap', '-p', target.pid, '--quiet')
+        mwlive.memwatch(self, 'heap', '-p', target.pid, '--quiet')
         change = self.window(target)['heap_change']
         self.check_change(change)
         self.assertEqual((change['blocks'], change['older_freed'], change['allocator']), (0, 0, 0))
@@ -239,7 +231,7 @@ class Looks(unittest.TestCase):
         target = Grows(self)
         watch = mwlive.Watch(self, target.pid, options=('--leaks',))
         self.assertNotIn('heap_change', watch.stop())
-        _, err = memwatch(self, '--heap-before', '--', 'true', status=2)
+        _, err = mwlive.memwatch(self, '--heap-before', '--', 'true', status=2)
         self.assertIn('it has no heap before', err)
 
 

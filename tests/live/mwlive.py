@@ -74,6 +74,14 @@ def free_port():
         return s.getsockname()[1]
 
 
+def memwatch(test, *arguments, status=0):
+    """Run it to its end: (standard output, messages)."""
+    done = subprocess.run([config.memwatch, *map(str, arguments)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+    test.assertEqual(done.returncode, status, done.stderr)
+    return done.stdout, done.stderr
+
+
 def kill_quietly(process):
     """End a process of ours, and reap it."""
     if process.poll() is None:
