@@ -213,8 +213,7 @@ struct mw_store_visitor {
 #define MW_STORE_EACH(DEFINE)                                                                                          \
 	DEFINE(target)                                                                                                 \
 	DEFINE(hook)                                                                                                   \
-	DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap)               \
-		DEFINE(change)
+	DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap) DEFINE(change)
 
 /* A receiver of all but events, and stacks and threads that these name: its functions are on_target() and so on. */
 #define MW_STORE_VISITOR(receiver)                                                                                     \
