@@ -36,6 +36,14 @@ static uint32_t hash_of(const void *context, uint32_t number)
 	return (uint32_t)mw_hash_mix(hash);
 }
 
+static bool is_same(const struct key *key, const struct key *other)
+{
+	for (unsigned i = 0; i < KEY_WORDS; i++)
+		if (key->words[i] != other->words[i])
+			return false;
+	return true;
+}
+
 static void keys_deinit(struct keys *keys)
 {
 	free(keys->items);
@@ -49,7 +57,7 @@ static struct mw_error *number_of(struct keys *keys, const struct key *key, uint
 
 	*fresh = false;
 	MW_INDEX_EACH(&keys->index, hash, number) {
-		if (memcmp(&keys->items[number], key, sizeof(*key)) == 0) {
+		if (is_same(&keys->items[number], key)) {
 			*out = number;
 			return NULL;
 		}
@@ -247,7 +255,7 @@ static int compare_holders(const void *a, const void *b)
 static struct mw_error *add_holders(struct mw_heap_diff *diff, struct keys *keys, struct held *held,
 				    enum mw_diff_side side)
 {
-	uint32_t above[MOST_DEEP]; /* numbers, from the root down */
+	uint32_t above[MOST_DEEP] = {0}; /* numbers, from the root down */
 	size_t known = 0;
 
 	MW_EACH(holder, diff->looks[side]->holders, diff->looks[side]->holder_count) {
