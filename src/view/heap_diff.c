@@ -138,7 +138,7 @@ static struct mw_error *compare_accounts(struct mw_heap_diff *diff, struct keys 
 			const char *name = mw_arena_string(arena, line->name),
 				   *detail = mw_arena_string(arena, line->detail);
 			const struct key key = {{word_of(name), word_of(detail)}};
-			uint32_t number;
+			uint32_t number = 0;
 			bool fresh;
 
 			if (!name || !detail)
@@ -192,7 +192,7 @@ static struct mw_error *add_group(struct mw_heap_diff *diff, struct keys *keys, 
 				  enum mw_diff_side side)
 {
 	struct mw_heap_diff_group fit, *to;
-	uint32_t number;
+	uint32_t number = 0;
 	bool fresh;
 
 	MW_TRY(fit_group(diff, group, &fit));
@@ -260,7 +260,7 @@ static struct mw_error *add_holders(struct mw_heap_diff *diff, struct keys *keys
 
 	MW_EACH(holder, diff->looks[side]->holders, diff->looks[side]->holder_count) {
 		const char *name = mw_arena_string(diff->arena, holder->name);
-		uint32_t parent, number;
+		uint32_t parent, number = 0;
 		bool fresh;
 
 		if (!name)
