@@ -36,6 +36,14 @@ static uint32_t hash_of(const void *context, uint32_t number)
 	return (uint32_t)mw_hash_mix(hash);
 }
 
+static bool is_same(const struct key *key, const struct key *other)
+{
+	for (unsigned i = 0; i < KEY_WORDS; i++)
+		if (key->words[i] != other->words[i])
+			return false;
+	return true;
+}
+
 static void keys_deinit(struct keys *keys)
 {
 	free(keys->items);
@@ -49,7 +57,7 @@ static struct mw_error *number_of(struct keys *keys, const struct key *key, uint
 
 	*fresh = false;
 	MW_INDEX_EACH(&keys->index, hash, number) {
-		if (memcmp(&keys->items[number], key, sizeof(*key)) == 0) {
+		if (is_same(&keys->items[number], key)) {
 			*out = number;
 			return NULL;
 		}
@@ -130,7 +138,7 @@ static struct mw_error *compare_accounts(struct mw_heap_diff *diff, struct keys 
 			const char *name = mw_arena_string(arena, line->name),
 				   *detail = mw_arena_string(arena, line->detail);
 			const struct key key = {{word_of(name), word_of(detail)}};
-			uint32_t number;
+			uint32_t number = 0;
 			bool fresh;
 
 			if (!name || !detail)
@@ -184,7 +192,7 @@ static struct mw_error *add_group(struct mw_heap_diff *diff, struct keys *keys, 
 				  enum mw_diff_side side)
 {
 	struct mw_heap_diff_group fit, *to;
-	uint32_t number;
+	uint32_t number = 0;
 	bool fresh;
 
 	MW_TRY(fit_group(diff, group, &fit));
@@ -247,12 +255,12 @@ static int compare_holders(const void *a, const void *b)
 static struct mw_error *add_holders(struct mw_heap_diff *diff, struct keys *keys, struct held *held,
 				    enum mw_diff_side side)
 {
-	uint32_t above[MOST_DEEP]; /* numbers, from the root down */
+	uint32_t above[MOST_DEEP] = {0}; /* numbers, from the root down */
 	size_t known = 0;
 
 	MW_EACH(holder, diff->looks[side]->holders, diff->looks[side]->holder_count) {
 		const char *name = mw_arena_string(diff->arena, holder->name);
-		uint32_t parent, number;
+		uint32_t parent, number = 0;
 		bool fresh;
 
 		if (!name)

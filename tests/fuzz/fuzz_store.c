@@ -271,9 +271,10 @@ static void read_file(int fd)
 	}
 	err = mw_store_read(reader, &visitor, &state);
 	insist(err || (state.good <= state.size && state.cut == (state.why != NULL)));
+	if (!err)
+		look_at_heap(&seen);
 	mw_error_destroy(err);
 	mw_store_close(reader);
-	look_at_heap(&seen);
 	mw_kept_heap_deinit(&seen.heap);
 }
 
