@@ -34,7 +34,6 @@
 #define LEVEL          0.2        /* of the level: less, the error included, can be no rise */
 #define SUSTAINED      0.6        /* of the slope of the first half */
 #define SLOWER         0.7        /* births of the last third, to one of the first */
-#define SLOWING        0.92       /* the same, of the second third */
 #define ENDED          4          /* begun, to one storage that is there */
 #define LARGER         1.3        /* the mean size of storage that is there, to that of all that was */
 #define LITTLE_LARGER  1.02       /* the same, where each is larger than the one before */

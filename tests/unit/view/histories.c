@@ -169,6 +169,17 @@ static void string(void)
 		block(at - 1e-6, at + period, first);
 }
 
+/* A text that is copied whenever something is appended; a temporary copy takes the place of the old one for a moment. */
+static void text(void)
+{
+	double bytes = between(5e3, 5e4), period = length / between(100, 1000), added = bytes * between(0.5, 2);
+
+	for (double at = 0.01; at < length; at += period) {
+		block(at, at + period * between(0.95, 0.99), bytes + added * at / length);
+		block_of(HISTORY_OTHER, at + 0.9 * period, at + period + 1e-5, bytes, 0);
+	}
+}
+
 /* A ring, and beside it what has the ring's size and is forgotten. */
 static void beside_a_ring(void)
 {
@@ -226,6 +237,11 @@ static void sessions_but(double forgotten)
 static void forgotten_sessions(void)
 {
 	sessions_but(between(0.1, 0.3));
+}
+
+static void few_forgotten_sessions(void)
+{
+	sessions_but(between(0.03, 0.1));
 }
 
 /* Entries expire, but for some. */
@@ -461,6 +477,15 @@ static void once(void)
 		block(at + i * 1e-3, NEVER, 12345);
 }
 
+/* A text is built anew again and again, of any size. */
+static void texts(void)
+{
+	double bytes = between(5e3, 5e4), period = length / between(100, 1000);
+
+	for (double at = 0.01; at < length; at += period)
+		block(at, at + period * between(0.95, 0.99), bytes * between(0.5, 1.5));
+}
+
 /* Each call replaces the oldest entry, all from before the window. */
 static void ring(void)
 {
@@ -550,6 +575,20 @@ static void memo_at_work(void)
 	memo();
 	for (double at = 0.01; at < length; at += pause_of(200))
 		block_of(HISTORY_OTHER, at, at + 1e-3, 1000, 0);
+}
+
+/* Each result is of several blocks; what other stacks allocate gets rarer as well. */
+static void memo_of_parts(void)
+{
+	double tau = length * between(0.1, 0.4);
+	int most = (int)between(300, 1500);
+
+	for (int i = 0; i < most; i++) {
+		double at = -tau * log(any());
+
+		block(at, NEVER, 500);
+		block_of(HISTORY_OTHER, at + 1e-6, NEVER, 48, 0);
+	}
 }
 
 static void load_waves(void)
@@ -699,11 +738,13 @@ const struct history histories[] = {
 	{"vector", vector, true, 2},
 	{"list", list, true, 2},
 	{"string", string, true, 2},
+	{"text", text, true, 5},
 	{"beside_a_ring", beside_a_ring, true, 2},
 	{"in_each_put", in_each_put, true, 2},
 	{"while_others_go", while_others_go, true, 2},
 	{"while_a_cache_goes", while_a_cache_goes, true, 2},
 	{"forgotten_sessions", forgotten_sessions, true, 10},
+	{"few_forgotten_sessions", few_forgotten_sessions, true, 60},
 	{"missed_at_once", missed_at_once, true, 40},
 	{"missed_by_expiry", missed_by_expiry, true, 20},
 	{"forgotten_by_waves", forgotten_by_waves, true, 10},
@@ -725,8 +766,9 @@ const struct history histories[] = {
 	{"requests_and_setup", requests_and_setup, false, 2},
 	{"cache_that_fills", cache_that_fills, false, 2},
 	{"once", once, false, 2},
+	{"texts", texts, false, 5},
 	{"ring", ring, false, 2},
-	{"ring_of_any", ring_of_any, false, 5},
+	{"ring_of_any", ring_of_any, false, 10},
 	{"short_ring", short_ring, false, 2},
 	{"chunks", chunks, false, 10},
 	{"expiring_at_once", expiring_at_once, false, 15},
@@ -736,6 +778,8 @@ const struct history histories[] = {
 	{"random_cache", random_cache, false, 20},
 	{"memo", memo, false, 10},
 	{"memo_at_work", memo_at_work, false, 10},
+	/* Or the load falls. */
+	{"memo_of_parts", memo_of_parts, false, 100},
 	{"load_waves", load_waves, false, 5},
 	{"load_rises", load_rises, false, 5},
 	{"collector", collector, false, 5},
