@@ -12,6 +12,8 @@
 #define PAGE        4096u
 #define MOST_PAGES  (1u << 18) /* that are known */
 #define MOST_USABLE (UINT64_C(1) << 47)
+#define SMALL       (PAGE / 2) /* usable bytes: several such blocks are in one page */
+#define MIXED       4u  /* small blocks in known pages, to one of another size than the one before: fewer are mixed */
 #define STORAGE     48u /* bytes: what is smaller is hardly a container's storage */
 
 void mw_replaced_deinit(struct mw_replaced *replaced)
@@ -81,11 +83,28 @@ static struct mw_error *set_page(struct mw_class_flows *flows, uint64_t number, 
 	return mw_map_set(&flows->pages, number, (void *)(uintptr_t)(page.usable << 16 | page.waiting << 1 | 1));
 }
 
-uint32_t mw_class_flows_alike(const struct mw_class_flows *flows, uint32_t size_class)
+static bool are_pages_mixed(const struct mw_class_flows *flows)
+{
+	return flows->other_sizes * MIXED > flows->seen_sizes;
+}
+
+/* Classes are up to a quarter of a size wide, and small ones 16 bytes. */
+static bool can_be_of_one_class(uint64_t a, uint64_t b)
+{
+	return a <= b + b / 4 + 16 && b <= a + a / 4 + 16;
+}
+
+/* The class that stands for all that are alike, so far as is known. */
+static uint32_t root_of(const struct mw_class_flows *flows, uint32_t size_class)
 {
 	while (flows->alike[size_class])
 		size_class = flows->alike[size_class];
 	return size_class;
+}
+
+uint32_t mw_class_flows_alike(const struct mw_class_flows *flows, uint32_t size_class)
+{
+	return are_pages_mixed(flows) ? size_class : root_of(flows, size_class);
 }
 
 struct mw_error *mw_class_flows_gone_unknown(struct mw_class_flows *flows, mw_addr addr)
@@ -93,12 +112,12 @@ struct mw_error *mw_class_flows_gone_unknown(struct mw_class_flows *flows, mw_ad
 	uint64_t number = page_of(addr);
 	struct page page;
 
-	if (get_page(flows, number, &page) && page.usable) {
+	if (get_page(flows, number, &page) && page.usable && !are_pages_mixed(flows)) {
 		mw_class_flows_gone_older(flows, page.usable);
 		return NULL;
 	}
 	mw_class_flows_gone_older(flows, MW_SIZE_UNKNOWN);
-	if (page.waiting == PAGE / 8 || flows->pages.count >= MOST_PAGES)
+	if (page.usable || page.waiting == PAGE / 8 || flows->pages.count >= MOST_PAGES)
 		return NULL;
 	page.waiting++;
 	return set_page(flows, number, page);
@@ -108,7 +127,8 @@ uint64_t mw_class_flows_page_size(const struct mw_class_flows *flows, mw_addr ad
 {
 	struct page page;
 
-	return get_page(flows, page_of(addr), &page) && page.usable ? page.usable : MW_SIZE_UNKNOWN;
+	return get_page(flows, page_of(addr), &page) && page.usable && !are_pages_mixed(flows) ? page.usable
+											       : MW_SIZE_UNKNOWN;
 }
 
 void mw_class_flows_see_page(struct mw_class_flows *flows, mw_addr addr, uint64_t bytes)
@@ -119,14 +139,20 @@ void mw_class_flows_see_page(struct mw_class_flows *flows, mw_addr addr, uint64_
 
 	if (usable > MOST_USABLE || !get_page(flows, number, &page))
 		return;
+	if (page.usable && usable <= SMALL && page.usable <= SMALL) {
+		flows->seen_sizes++;
+		flows->other_sizes += !can_be_of_one_class(usable, page.usable);
+	}
+	if (are_pages_mixed(flows))
+		page.waiting = 0;
 	sums = &flows->sums[class * MW_FLOWS];
 	for (enum mw_class_flow flow = MW_FLOW_GONE; flow <= MW_FLOW_OLDER; flow++) {
 		sums[flow] += page.waiting * usable;
 		flows->sums[flow] -= page.waiting;
 	}
 	if (page.usable && mw_size_class(page.usable) != class) {
-		class = mw_class_flows_alike(flows, class);
-		other = mw_class_flows_alike(flows, mw_size_class(page.usable));
+		class = root_of(flows, class);
+		other = root_of(flows, mw_size_class(page.usable));
 		if (class != other)
 			flows->alike[class] = (uint16_t)other;
 	}

@@ -170,6 +170,10 @@ enum mw_class_flow {
  * (jemalloc, tcmalloc, mimalloc) keep blocks of one class in a page, so what is allocated there later has about that size.
  * Until something is, the size is not known. Sizes that were seen in one page are alike to the allocator: flows of older
  * blocks of one can be those of the other.
+ *
+ * Others (glibc) put blocks of any size next to each other, and a few sizes may be unknown to them as well: of a block in
+ * memory that is new since the engine looked at the mappings. Where one in four small blocks is too large or too small for
+ * the class of the one before it in its page, pages say nothing, and no sizes are alike.
  */
 struct mw_class_flows {
 	uint64_t sums[MW_SIZE_CLASSES * MW_FLOWS]; /* by class, then enum mw_class_flow */
@@ -179,6 +183,8 @@ struct mw_class_flows {
 		uint16_t first, usable;
 	} small[MW_SMALL_SIZES]; /* by usable size / 16 + 1: its class's first sum */
 	struct mw_map pages;     /* in which older blocks of unknown size were freed: see replaced.c */
+	/* Small blocks that were allocated in these pages after others, and those that can't be of their class. */
+	uint64_t seen_sizes, other_sizes;
 	uint16_t alike
 		[MW_SIZE_CLASSES]; /* a class that is alike, nearer to the one that stands for all; 0: this one does */
 };

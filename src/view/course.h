@@ -52,6 +52,7 @@
 #define LEAST_TIMES    5    /* steps in which blocks were born: fewer are not even */
 #define STEADY         0.85 /* steadiness: less is not even */
 #define SIGMAS         3.0
+#define LIKELY         1.5 /* errors: no more than that can well be chance */
 #define WALK           0.5 /* correlation of what values are off the line with the value before */
 #define NEARLY_ALIKE   0.8 /* the same, of the longest */
 #define ALIKE          0.5 /* the shortest lifetime, of nearly the longest */

@@ -406,11 +406,24 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 	return changes(&pattern, FASTER) ? MW_GROWTH_ACCELERATING : MW_GROWTH_STEADY;
 }
 
+/*
+ * What takes the place of older blocks rises over the window, by a good part of what came and by more than is likely by chance:
+ * too little to call it growth, and too much to call it level.
+ */
+static bool may_rise(const struct mw_course *course)
+{
+	double came = mw_course_births_between(course, 0, course->steps) * course->block;
+
+	return course->inclusive && mw_course_older_share(course->in) >= SOME_OLDER &&
+	       course->whole.slope > LIKELY * course->whole.error &&
+	       course->whole.slope * course->seconds > fmax(FLAT * came, 4 * course->block);
+}
+
 /* The net level rises over the second half, or over the whole window up to its end; and not because more come. */
 static bool rises(const struct mw_course *course)
 {
 	return !only_more_come(course) &&
-	       (mw_course_is_rising(course, 2, 2) ||
+	       (may_rise(course) || mw_course_is_rising(course, 2, 2) ||
 		(mw_course_keeps_rising(course) &&
 		 (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
 }
@@ -445,7 +458,7 @@ static bool is_balanced(const struct mw_course *course)
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
 	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
-	    sizes->born <= 0)
+	    sizes->born <= 0 || may_rise(course))
 		return false;
 	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);

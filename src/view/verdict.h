@@ -83,7 +83,8 @@
  *
  * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
  * settled, or as many went as came and hardly any is older than what was freed, and the net level does not rise over the
- * second half beyond its noise; else it is too short to tell.
+ * second half beyond its noise; else it is too short to tell. So is what takes the place of older blocks, a good part of it, where
+ * the net level rises over the window by a twentieth of what came and by more than is likely by chance: it may be a leak of a few.
  *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
  * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times.

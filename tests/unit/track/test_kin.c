@@ -170,6 +170,49 @@ static void test_sizes_by_page(void **state)
 	assert_int_equal(rig_totals(rig, MW_KIND_HEAP).aofi.bytes, 0);
 }
 
+/* Where an allocator puts blocks of any size next to each other, a page tells nothing, and no sizes are alike. */
+static void test_mixed_pages(void **state)
+{
+	const uint64_t sizes[] = {100, 160, 850, 1400, 520}, small = mw_replaced_usable(sizes[0]);
+	struct rig *rig = *state;
+	double told;
+
+	send_at(rig, MW_EVENT_FREE, 0x70000100, MW_SIZE_UNKNOWN);
+	for (unsigned i = 0; i < 2 * ROUNDS; i++)
+		send_at(rig, MW_EVENT_ALLOC, 0x70000200 + 16 * (mw_addr)(i % ROUNDS), sizes[i % 5]);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(sizes[i]))),
+				 mw_size_class(mw_replaced_usable(sizes[i])));
+	/* Even if it looks like it for a while. */
+	for (unsigned i = 0; i < 20 * ROUNDS; i++)
+		send_at(rig, MW_EVENT_ALLOC, 0x70000200 + 16 * (mw_addr)(i % ROUNDS),
+			i < 10 * ROUNDS ? 100 : sizes[i % 5]);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(sizes[i]))),
+				 mw_size_class(mw_replaced_usable(sizes[i])));
+	told = last_older(rig, small);
+	send_at(rig, MW_EVENT_FREE, 0x70000110, MW_SIZE_UNKNOWN);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 1 && last_older(rig, small) == told);
+}
+
+/* Blocks of one class may differ by a quarter; and a page may be used for another class, later. */
+static void test_pages_of_a_class(void **state)
+{
+	const uint64_t sizes[] = {420, 500, 450};
+	struct rig *rig = *state;
+
+	send_at(rig, MW_EVENT_FREE, 0x70000100, MW_SIZE_UNKNOWN);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		send_at(rig, MW_EVENT_ALLOC, 0x70000200 + 16 * (mw_addr)i, i < ROUNDS / 2 ? sizes[i % 3] : 100);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(sizes[i]))),
+				 mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(100))));
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 0);
+	send_at(rig, MW_EVENT_FREE, 0x70000110, MW_SIZE_UNKNOWN);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 0 &&
+		    last_older(rig, mw_replaced_usable(100)) == (double)mw_replaced_usable(100));
+}
+
 /* Far fewer go than are allocated. */
 static void test_few_go(void **state)
 {
@@ -279,6 +322,8 @@ UNIT_GROUP(kin)
 		cmocka_unit_test_setup_teardown(test_either_of_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_two_for_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_sizes_by_page, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_mixed_pages, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_pages_of_a_class, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_few_go, rig_setup, rig_teardown),
 		cmocka_unit_test(test_entries),
 	};
