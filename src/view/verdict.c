@@ -83,6 +83,47 @@ static bool is_built_larger(const struct mw_course *course)
 	       mw_verdict_fit(level, course->steps / 2, end, course->step).slope >= SUSTAINED * line.slope;
 }
 
+/*
+ * What storage of which the stack has one block at a time rises by over the window, to one byte of the largest, where it does
+ * so evenly; else 0. Other stacks may have it in between: then the stack has none.
+ */
+static double larger_each_time(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	double level[STEPS], most = 0;
+	struct mw_verdict_line line;
+	int first = -1, last = -1, seen = 0, both = 0;
+
+	if (in->samples || in->impacting.count != 1 || in->transient.count < 16)
+		return 0;
+	for (int i = 0; i < course->steps; i++) {
+		double bytes = (double)in->level.bytes[i];
+
+		/* For a moment there are the old and the new: here, or when the first was seen. */
+		if (first >= 0 && bytes > MARGIN * level[i - 1]) {
+			both++;
+		} else if (bytes > course->block / 2) {
+			if (first >= 0 && MARGIN * bytes < level[i - 1]) {
+				first = -1;
+				seen = both = 0;
+				most = 0;
+			}
+			first = first < 0 ? i : first;
+			last = i;
+			seen++;
+			most = fmax(most, bytes);
+		}
+		if (first >= 0)
+			level[i] = last == i ? bytes : level[i - 1];
+	}
+	if (both * 8 > seen)
+		return 0;
+	if (seen < LEAST_TIMES || first > QUIET * course->steps || last < (1 - QUIET) * course->steps)
+		return 0;
+	line = mw_verdict_fit(level, first, course->steps, course->step);
+	return line.steadiness >= STEADY ? line.slope * course->seconds / most : 0;
+}
+
 /* Storage that stood for long: what was freed while the window settled may have been replaced again. */
 static bool is_lasting_storage(const struct mw_course *course)
 {
@@ -582,7 +623,7 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
 
 	*certain = false;
-	if (judged && is_built_larger(course))
+	if (judged && (is_built_larger(course) || larger_each_time(course) > FLAT_NOISE))
 		return MW_GROWTH_CONTAINER;
 	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
 	if (all_settled) {
@@ -666,7 +707,7 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 {
 	enum mw_growth_verdict verdict = judge_all(course, certain);
 
-	if (!are_few(course, verdict))
+	if (!are_few(course, verdict) && !(calms(verdict) && larger_each_time(course) > FLAT))
 		return verdict;
 	*certain = false;
 	return MW_GROWTH_TOO_SHORT;

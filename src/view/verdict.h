@@ -41,7 +41,9 @@
  *                       by a factor is replaced ever less often: the next time is expected after the last pause times
  *                       that factor. Quiet for thrice the longest pause is a plateau. One replacement alone is too
  *                       short to tell; so is a buffer that is made larger and smaller as it is needed. The same where
- *                       one block or a few are there at any time, and each that comes is larger than the one before
+ *                       one block or a few are there at any time, and each that comes is larger than the one before,
+ *                       by a quarter over the window; by less it is not harmless: too short to tell. Other stacks may
+ *                       have the storage in between
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half,
  *                       and does not rise by a block now and then either
  *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are

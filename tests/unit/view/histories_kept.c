@@ -48,6 +48,16 @@ static void texts(void)
 		block(at, at + period * between(0.95, 0.99), bytes * between(0.5, 1.5));
 }
 
+/* The same, by one of several stacks. */
+static void texts_of_stacks(void)
+{
+	double bytes = between(5e3, 5e4), period = window_length / between(100, 300);
+
+	for (double at = 0.01; at < window_length; at += period)
+		block_of(any() < 0.4 ? HISTORY_SUBJECT : HISTORY_OTHER, at, at + 1.01 * period,
+			 bytes * between(0.5, 1.5), 0);
+}
+
 /* Each call replaces the oldest entry, all from before the window. */
 static void ring(void)
 {
@@ -320,6 +330,7 @@ const struct history history_kept[] = {
 	{"cache_that_fills", cache_that_fills, 2},
 	{"once", once, 2},
 	{"texts", texts, 5},
+	{"texts_of_stacks", texts_of_stacks, 5},
 	{"ring", ring, 2},
 	{"ring_of_any", ring_of_any, 10},
 	{"short_ring", short_ring, 2},

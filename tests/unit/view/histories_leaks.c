@@ -118,6 +118,16 @@ static void text(void)
 	}
 }
 
+/* A text is copied by one of several stacks whenever something is appended. */
+static void text_of_stacks(void)
+{
+	double bytes = between(5e3, 5e4), period = window_length / between(100, 300), added = bytes * between(0.2, 1);
+
+	for (double at = 0.01; at < window_length; at += period)
+		block_of(any() < 0.4 ? HISTORY_SUBJECT : HISTORY_OTHER, at, at + 1.01 * period,
+			 bytes + added * at / window_length, 0);
+}
+
 /* A ring, and beside it what has the ring's size and is forgotten. */
 static void beside_a_ring(void)
 {
@@ -398,6 +408,8 @@ const struct history history_leaks[] = {
 	{"list", list, 2},
 	{"string", string, 2},
 	{"text", text, 5},
+	/* At the end another stack may have it. */
+	{"text_of_stacks", text_of_stacks, 40},
 	{"beside_a_ring", beside_a_ring, 2},
 	{"in_each_put", in_each_put, 2},
 	{"while_others_go", while_others_go, 2},
