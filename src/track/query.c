@@ -273,6 +273,7 @@ bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint
 	for (uint32_t i = 0; i < MW_FLOWS; i++)
 		mw_series_read(&flows->series[first + i], flows->known, &track->clock, flows->sums[first + i], end_ns,
 			       series[i]);
+	out->alike = mw_class_flows_alike(flows, size_class);
 	return true;
 }
 

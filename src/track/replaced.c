@@ -8,8 +8,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FACTOR  8u  /* of sizes: blocks that differ by more have nothing to do with each other */
-#define STORAGE 48u /* bytes: what is smaller is hardly a container's storage */
+#define FACTOR      8u /* of sizes: blocks that differ by more have nothing to do with each other */
+#define PAGE        4096u
+#define MOST_PAGES  (1u << 18) /* that are known */
+#define MOST_USABLE (UINT64_C(1) << 47)
+#define SMALL       (PAGE / 2) /* usable bytes: several such blocks are in one page */
+#define MIXED       4u  /* small blocks in known pages, to one of another size than the one before: fewer are mixed */
+#define STORAGE     48u /* bytes: what is smaller is hardly a container's storage */
 
 void mw_replaced_deinit(struct mw_replaced *replaced)
 {
@@ -21,6 +26,7 @@ void mw_class_flows_restart(struct mw_class_flows *flows)
 {
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES * MW_FLOWS; i++)
 		mw_series_deinit(&flows->series[i]);
+	mw_map_deinit(&flows->pages);
 	*flows = (struct mw_class_flows){0};
 	for (uint32_t i = 1; i < MW_SMALL_SIZES; i++) {
 		uint64_t usable = mw_replaced_usable(UINT64_C(16) * i - 8);
@@ -48,7 +54,111 @@ uint64_t mw_class_flows_memory(const struct mw_class_flows *flows)
 
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES * MW_FLOWS; i++)
 		bytes += mw_series_memory(&flows->series[i]);
-	return bytes;
+	return bytes + mw_map_memory(&flows->pages);
+}
+
+/* --- sizes by pages -------------------------------------------------------------------------------------- */
+
+/* What is known of a page, in a value of the map, which is never 0. */
+struct page {
+	uint64_t usable;  /* of the latest block that was allocated there; 0: none */
+	uint32_t waiting; /* older blocks that were freed there before that */
+};
+
+static uint64_t page_of(mw_addr addr)
+{
+	return addr / PAGE;
+}
+
+static bool get_page(const struct mw_class_flows *flows, uint64_t number, struct page *out)
+{
+	uint64_t value = (uint64_t)(uintptr_t)mw_map_get(&flows->pages, number);
+
+	*out = (struct page){.usable = value >> 16, .waiting = (uint32_t)(value & 0xffff) >> 1};
+	return value != 0;
+}
+
+static struct mw_error *set_page(struct mw_class_flows *flows, uint64_t number, struct page page)
+{
+	return mw_map_set(&flows->pages, number, (void *)(uintptr_t)(page.usable << 16 | page.waiting << 1 | 1));
+}
+
+static bool are_pages_mixed(const struct mw_class_flows *flows)
+{
+	return flows->other_sizes * MIXED > flows->seen_sizes;
+}
+
+/* Classes are up to a quarter of a size wide, and small ones 16 bytes. */
+static bool can_be_of_one_class(uint64_t a, uint64_t b)
+{
+	return a <= b + b / 4 + 16 && b <= a + a / 4 + 16;
+}
+
+/* The class that stands for all that are alike, so far as is known. */
+static uint32_t root_of(const struct mw_class_flows *flows, uint32_t size_class)
+{
+	while (flows->alike[size_class])
+		size_class = flows->alike[size_class];
+	return size_class;
+}
+
+uint32_t mw_class_flows_alike(const struct mw_class_flows *flows, uint32_t size_class)
+{
+	return are_pages_mixed(flows) ? size_class : root_of(flows, size_class);
+}
+
+struct mw_error *mw_class_flows_gone_unknown(struct mw_class_flows *flows, mw_addr addr)
+{
+	uint64_t number = page_of(addr);
+	struct page page;
+
+	if (get_page(flows, number, &page) && page.usable && !are_pages_mixed(flows)) {
+		mw_class_flows_gone_older(flows, page.usable);
+		return NULL;
+	}
+	mw_class_flows_gone_older(flows, MW_SIZE_UNKNOWN);
+	if (page.usable || page.waiting == PAGE / 8 || flows->pages.count >= MOST_PAGES)
+		return NULL;
+	page.waiting++;
+	return set_page(flows, number, page);
+}
+
+uint64_t mw_class_flows_page_size(const struct mw_class_flows *flows, mw_addr addr)
+{
+	struct page page;
+
+	return get_page(flows, page_of(addr), &page) && page.usable && !are_pages_mixed(flows) ? page.usable
+											       : MW_SIZE_UNKNOWN;
+}
+
+void mw_class_flows_see_page(struct mw_class_flows *flows, mw_addr addr, uint64_t bytes)
+{
+	uint64_t number = page_of(addr), usable = mw_replaced_usable(bytes), *sums;
+	struct page page;
+	uint32_t class = mw_size_class(usable), other;
+
+	if (usable > MOST_USABLE || !get_page(flows, number, &page))
+		return;
+	if (page.usable && usable <= SMALL && page.usable <= SMALL) {
+		flows->seen_sizes++;
+		flows->other_sizes += !can_be_of_one_class(usable, page.usable);
+	}
+	if (are_pages_mixed(flows))
+		page.waiting = 0;
+	sums = &flows->sums[class * MW_FLOWS];
+	for (enum mw_class_flow flow = MW_FLOW_GONE; flow <= MW_FLOW_OLDER; flow++) {
+		sums[flow] += page.waiting * usable;
+		flows->sums[flow] -= page.waiting;
+	}
+	if (page.usable && mw_size_class(page.usable) != class) {
+		class = root_of(flows, class);
+		other = root_of(flows, mw_size_class(page.usable));
+		if (class != other)
+			flows->alike[class] = (uint16_t)other;
+	}
+	if (page.usable != usable || page.waiting)
+		/* There is room: the page is known. */
+		mw_error_destroy(set_page(flows, number, (struct page){.usable = usable}));
 }
 
 static struct mw_error *replaced_of(struct mw_track *track, uint32_t stack, struct mw_replaced **out)
@@ -106,40 +216,55 @@ static void make_ambiguous(const struct mw_track *track, uint32_t stack)
 		((struct mw_replaced *)mw_pool_at(&track->replaced, record->replaced - 1))->ambiguous++;
 }
 
-/* Does a block that was allocated `distance` calls from the free of an older one take its place? */
-static bool fits(uint64_t bytes, uint64_t old_bytes, uint32_t distance)
+/*
+ * How well does a block that was allocated `distance` calls from the free of an older one take its place? What has its size
+ * comes before what was only next to it.
+ */
+enum fit { NO_FIT, IS_NEXT, SAME_SIZE };
+
+static enum fit fits(uint64_t bytes, uint64_t old_bytes, uint32_t distance)
 {
-	return old_bytes == mw_replaced_usable(bytes) ||
-	       (distance == 1 &&
-		(old_bytes == MW_SIZE_UNKNOWN || (bytes / FACTOR <= old_bytes && old_bytes / FACTOR <= bytes)));
+	if (old_bytes == mw_replaced_usable(bytes))
+		return SAME_SIZE;
+	return distance == 1 && (old_bytes == MW_SIZE_UNKNOWN ||
+				 (bytes / FACTOR <= old_bytes && old_bytes / FACTOR <= bytes))
+		       ? IS_NEXT
+		       : NO_FIT;
 }
 
 /* The thread has freed older blocks of late: does the new one take the place of one of them? */
 static struct mw_error *match_frees(struct mw_track *track, struct mw_recent *recent, struct mw_recent_call *own)
 {
+	struct mw_recent_call *found = NULL;
+	enum fit best = NO_FIT;
 	bool has_frees = false;
 
 	for (uint32_t i = 0; i < MW_RECENT; i++) {
 		struct mw_recent_call *old = &recent->frees[i];
+		enum fit fit;
 
 		if (own->call - old->call > MW_NEAR)
 			old->call = 0;
 		if (!old->call)
 			continue;
 		has_frees = true;
-		if (!fits(own->bytes, old->bytes, own->call - old->call))
+		fit = fits(own->bytes, old->bytes, own->call - old->call);
+		if (fit == NO_FIT || own->stack == MW_STACK_NONE)
 			continue;
 		if (old->stack != MW_STACK_NONE) {
-			if (old->stack != own->stack && own->stack != MW_STACK_NONE)
+			if (old->stack != own->stack)
 				make_ambiguous(track, old->stack);
-		} else if (own->stack != MW_STACK_NONE) {
-			old->stack = own->stack;
-			own->stack = MW_STACK_NONE;
-			MW_TRY(mw_replaced_take(track, old->stack, own->bytes, old->bytes, true));
+		} else if (fit > best) {
+			found = old;
+			best = fit;
 		}
 	}
 	recent->has_frees = has_frees;
-	return NULL;
+	if (!found)
+		return NULL;
+	found->stack = own->stack;
+	own->stack = MW_STACK_NONE;
+	return mw_replaced_take(track, found->stack, own->bytes, found->bytes, true);
 }
 
 struct mw_error *mw_replaced_match(struct mw_track *track, struct mw_recent *recent, struct mw_recent_call *own)
@@ -176,19 +301,30 @@ struct mw_error *mw_replaced_look_back(struct mw_track *track, struct mw_recent 
 	return NULL;
 }
 
-/* The latest allocation of the thread that can have taken the place of what it frees now; NULL: there is none. */
+/*
+ * The latest allocation of the thread, of those that fit best, that can have taken the place of what it frees now; NULL:
+ * there is none. What has the size of others that took a place is one of them, and no storage that was next to it.
+ */
 static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64_t bytes, bool *ambiguous)
 {
 	struct mw_recent_call *found = NULL;
+	enum fit best = NO_FIT;
 
 	*ambiguous = false;
 	for (uint32_t i = 1; i <= MW_RECENT; i++) {
 		struct mw_recent_call *own = &recent->allocations[(recent->next_allocation - i) % MW_RECENT];
 		uint32_t distance = recent->calls - own->call;
+		enum fit fit;
 
 		if (!own->call || distance > MW_NEAR)
 			break;
-		if (own->stack == MW_STACK_NONE || !fits(own->bytes, bytes, distance))
+		fit = fits(own->bytes, bytes, distance);
+		if (fit > best) {
+			found = NULL;
+			best = fit;
+			*ambiguous = false;
+		}
+		if (fit == NO_FIT || fit < best || own->stack == MW_STACK_NONE)
 			continue;
 		if (found)
 			*ambiguous |= found->stack != own->stack;

@@ -19,6 +19,7 @@
 #ifndef MW_TRACK_REPLACED_H
 #define MW_TRACK_REPLACED_H
 
+#include "base/map.h"
 #include "track/block_table.h"
 #include "track/tally.h"
 
@@ -164,6 +165,15 @@ enum mw_class_flow {
 /*
  * Usable bytes (of unknown sizes: blocks). Summed up with every event; series are brought up to date when a moment is
  * over. Zero-initialise and restart; mw_class_flows_restart frees as well.
+ *
+ * Where the allocator does not tell the size of an older block that is freed, its page does: allocators of size classes
+ * (jemalloc, tcmalloc, mimalloc) keep blocks of one class in a page, so what is allocated there later has about that size.
+ * Until something is, the size is not known. Sizes that were seen in one page are alike to the allocator: flows of older
+ * blocks of one can be those of the other.
+ *
+ * Others (glibc) put blocks of any size next to each other, and a few sizes may be unknown to them as well: of a block in
+ * memory that is new since the engine looked at the mappings. Where one in four small blocks is too large or too small for
+ * the class of the one before it in its page, pages say nothing, and no sizes are alike.
  */
 struct mw_class_flows {
 	uint64_t sums[MW_SIZE_CLASSES * MW_FLOWS]; /* by class, then enum mw_class_flow */
@@ -172,6 +182,11 @@ struct mw_class_flows {
 	struct {
 		uint16_t first, usable;
 	} small[MW_SMALL_SIZES]; /* by usable size / 16 + 1: its class's first sum */
+	struct mw_map pages;     /* in which older blocks of unknown size were freed: see replaced.c */
+	/* Small blocks that were allocated in these pages after others, and those that can't be of their class. */
+	uint64_t seen_sizes, other_sizes;
+	uint16_t alike
+		[MW_SIZE_CLASSES]; /* a class that is alike, nearer to the one that stands for all; 0: this one does */
 };
 
 /* The sums of the class of blocks of which `bytes` were asked for. */
@@ -204,7 +219,7 @@ static inline void mw_class_flows_gone(struct mw_class_flows *flows, uint64_t by
 }
 
 /* A block that nobody saw being allocated; `usable` may be MW_SIZE_UNKNOWN. */
-static inline void mw_class_flows_gone_unknown(struct mw_class_flows *flows, uint64_t usable)
+static inline void mw_class_flows_gone_older(struct mw_class_flows *flows, uint64_t usable)
 {
 	uint64_t *sums = &flows->sums[mw_size_class(usable) * MW_FLOWS];
 	uint64_t amount = usable == MW_SIZE_UNKNOWN ? 1 : usable;
@@ -212,6 +227,15 @@ static inline void mw_class_flows_gone_unknown(struct mw_class_flows *flows, uin
 	sums[MW_FLOW_GONE] += amount;
 	sums[MW_FLOW_OLDER] += amount;
 }
+
+/* The same, of unknown size; in its page the next block may tell it. Errors: MEMORY. */
+struct mw_error *mw_class_flows_gone_unknown(struct mw_class_flows *flows, mw_addr addr) MW_MUST_CHECK;
+/* Usable bytes of the latest block that was allocated in that page, or MW_SIZE_UNKNOWN. */
+uint64_t mw_class_flows_page_size(const struct mw_class_flows *flows, mw_addr addr);
+/* A block was allocated, while there are such pages. */
+void mw_class_flows_see_page(struct mw_class_flows *flows, mw_addr addr, uint64_t bytes);
+/* The class that stands for all that are like this one. */
+uint32_t mw_class_flows_alike(const struct mw_class_flows *flows, uint32_t size_class);
 
 void mw_class_flows_restart(struct mw_class_flows *flows);
 /* The clock has advanced. Errors: MEMORY. */

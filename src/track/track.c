@@ -179,7 +179,10 @@ end_unknown(struct mw_track *track, mw_addr addr, uint64_t bytes, uint32_t stack
 
 		tell(track, block, time_ns);
 	}
-	mw_class_flows_gone_unknown(&track->flows, bytes);
+	if (__builtin_expect(bytes == MW_SIZE_UNKNOWN, 0))
+		MW_TRY(mw_class_flows_gone_unknown(&track->flows, addr));
+	else
+		mw_class_flows_gone_older(&track->flows, bytes);
 	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }
 
@@ -208,6 +211,8 @@ static __attribute__((noinline)) struct mw_error *take_alloc(struct mw_track *tr
 	}
 	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
 	mw_class_flows_born(&track->flows, block.bytes);
+	if (__builtin_expect(track->flows.pages.count != 0, 0))
+		mw_class_flows_see_page(&track->flows, block.addr, block.bytes);
 	if (event->type == MW_EVENT_ALLOC)
 		err = mw_track_first_error(err, mw_replaced_alloc(track, recent_of(track, event), &block));
 	return err;
@@ -222,8 +227,10 @@ static __attribute__((noinline)) struct mw_error *take_free(struct mw_track *tra
 	if (mw_block_table_remove(&track->heap, event->addr, &block))
 		return mw_track_first_error(end_block(track, &block, event->time_ns),
 					    mw_replaced_free(track, recent_of(track, event), &block));
-	return mw_track_first_error(end_unknown(track, event->addr, event->size, event->stack, event->time_ns),
-				    mw_replaced_free_older(track, recent_of(track, event), event->stack, event->size));
+	MW_TRY(end_unknown(track, event->addr, event->size, event->stack, event->time_ns));
+	return mw_replaced_free_older(
+		track, recent_of(track, event), event->stack,
+		event->size == MW_SIZE_UNKNOWN ? mw_class_flows_page_size(&track->flows, event->addr) : event->size);
 }
 
 static __attribute__((noinline)) struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)

@@ -138,6 +138,7 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 struct mw_track_class_flow {
 	struct mw_track_series born, gone;
 	struct mw_track_series older; /* of those gone: allocated before the interval */
+	uint32_t alike;               /* classes of the same number are alike: older blocks of one can be another's */
 };
 /* False: none. */
 bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,

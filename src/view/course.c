@@ -174,16 +174,27 @@ static double chance_error(const struct mw_course *course, int first, int end)
 	return sqrt(1.2 * squares) * course->block / (n * course->step);
 }
 
-/* One goes for each that comes: what does so by chance would stray further. */
+/*
+ * One goes for each that comes: what does so by chance would stray further over the window, and from step to step by more than
+ * what comes does.
+ */
 static bool is_in_step(const struct mw_course *course)
 {
-	double high = course->net[0], low = high;
+	double high = course->net[0], low = high, rise, strays = 0, births = 0;
+	int last = course->steps - 1;
 
-	for (int i = 1; i < course->steps; i++) {
+	if (course->in->size.count < 16)
+		return false;
+	rise = last > 0 ? (course->net[last] - course->net[0]) / last : 0;
+	for (int i = 1; i <= last; i++) {
 		high = fmax(high, course->net[i]);
 		low = fmin(low, course->net[i]);
+		strays += pow(course->net[i] - course->net[i - 1] - rise, 2);
+		births += pow(mw_course_births_between(course, i, i + 1) - mw_course_births_between(course, i - 1, i),
+			      2) /
+			  2;
 	}
-	return course->in->size.count >= 16 && high - low <= 2 * course->block;
+	return high - low <= 2 * course->block || strays * 4 <= births * course->block * course->block;
 }
 
 static void find_levels(struct mw_course *course)
@@ -228,7 +239,7 @@ static void find_levels(struct mw_course *course)
 		course->alike =
 			course->shortest >= ALIKE * course->longest && course->longest > LONG_LIVED * course->seconds;
 	}
-	course->mostly_freed = in->transient.count * 2 >= in->size.count;
+	course->mostly_freed = mw_verdict_mostly_freed(&in->size, &in->transient);
 	for (int i = 0; i < course->steps; i++)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =

@@ -34,7 +34,6 @@
 #define LEVEL          0.2        /* of the level: less, the error included, can be no rise */
 #define SUSTAINED      0.6        /* of the slope of the first half */
 #define SLOWER         0.7        /* births of the last third, to one of the first */
-#define SLOWING        0.92       /* the same, of the second third */
 #define ENDED          4          /* begun, to one storage that is there */
 #define LARGER         1.3        /* the mean size of storage that is there, to that of all that was */
 #define LITTLE_LARGER  1.02       /* the same, where each is larger than the one before */
@@ -53,6 +52,7 @@
 #define LEAST_TIMES    5    /* steps in which blocks were born: fewer are not even */
 #define STEADY         0.85 /* steadiness: less is not even */
 #define SIGMAS         3.0
+#define LIKELY         1.5 /* errors: no more than that can well be chance */
 #define WALK           0.5 /* correlation of what values are off the line with the value before */
 #define NEARLY_ALIKE   0.8 /* the same, of the longest */
 #define ALIKE          0.5 /* the shortest lifetime, of nearly the longest */

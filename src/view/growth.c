@@ -21,6 +21,7 @@ struct size_set {
 struct class_course {
 	double born;
 	float net[MW_SERIES_MAX], older[MW_SERIES_MAX];
+	uint32_t alike; /* mw_track_class_flow.alike */
 };
 
 struct walk {
@@ -28,8 +29,9 @@ struct walk {
 	double from, seconds, step;
 	uint64_t end_ns, active_ns;
 	struct class_course classes[MW_SIZE_CLASSES];
-	float all[MW_SERIES_MAX]; /* bytes allocated, of all classes */
-	double unknown;           /* blocks from before the window that were freed, and whose size is not known */
+	float all[MW_SERIES_MAX];  /* bytes allocated, of all stacks, … */
+	float load[MW_SERIES_MAX]; /* … and of those most of whose blocks are freed */
+	double unknown;            /* blocks from before the window that were freed, and whose size is not known */
 	struct mw_verdict_input *inputs; /* of the groups from `first` on */
 	struct mw_histogram *lifetimes;
 	struct mw_spreads *spreads; /* of their heap blocks, where these are sampled … */
@@ -46,20 +48,24 @@ struct walk {
 	bool older_unknown;
 };
 
-/* Where blocks are sampled classes are not followed: what all stacks allocate together is their births, of a mean size each. */
-static void find_all(struct walk *walk)
+/* What all stacks allocate: their births, of a mean size each. */
+static void find_load(struct walk *walk)
 {
 	for (uint32_t i = 0; i < walk->stack_count; i++) {
 		struct mw_track_series births;
 		struct mw_track_stack stack;
+		float mean;
 
 		mw_track_stack(walk->track, i, &stack);
 		if (stack.kind != MW_KIND_HEAP || !stack.totals.size.count)
 			continue;
+		mean = (float)((double)stack.totals.size.bytes / (double)stack.totals.size.count);
 		mw_track_stack_births(walk->track, i, walk->end_ns, &births);
-		for (uint32_t at = 0; at < births.count; at++)
-			walk->all[at] += births.bytes[at] *
-					 (float)((double)stack.totals.size.bytes / (double)stack.totals.size.count);
+		for (uint32_t at = 0; at < births.count; at++) {
+			walk->all[at] += births.bytes[at] * mean;
+			if (mw_verdict_mostly_freed(&stack.totals.size, &stack.totals.transient))
+				walk->load[at] += births.bytes[at] * mean;
+		}
 	}
 }
 
@@ -73,23 +79,28 @@ static void find_classes(struct walk *walk)
 			continue;
 		if (i == 0)
 			walk->unknown = (double)flow.older.bytes[flow.older.count - 1];
+		class->alike = flow.alike;
 		class->born = (double)flow.born.bytes[flow.born.count - 1];
 		for (uint32_t at = 0; at < flow.born.count; at++) {
 			class->net[at] = flow.born.bytes[at] - flow.gone.bytes[at];
 			class->older[at] = flow.older.bytes[at];
-			walk->all[at] += i ? flow.born.bytes[at] : 0;
 		}
 	}
 }
 
-/* What all blocks of the sizes come to. */
+/* What all blocks of the sizes, and of sizes that are alike, come to. */
 static void add_classes(const struct walk *walk, const struct size_set *sizes, struct mw_verdict_sizes *out)
 {
+	bool wanted[MW_SIZE_CLASSES] = {false};
+
 	/* Of unknown sizes (class 0) nothing can be said. */
+	for (uint32_t i = 1; i < MW_SIZE_CLASSES; i++)
+		if (sizes->bits[i / 64] >> i % 64 & 1)
+			wanted[walk->classes[i].alike] = true;
 	for (uint32_t i = 1; i < MW_SIZE_CLASSES; i++) {
 		const struct class_course *class = &walk->classes[i];
 
-		if (!(sizes->bits[i / 64] >> i % 64 & 1))
+		if (!class->alike || !wanted[class->alike])
 			continue;
 		out->born += class->born;
 		for (uint32_t at = 0; at < MW_SERIES_MAX; at++) {
@@ -298,6 +309,7 @@ static struct mw_error *judge(struct walk *walk)
 		input->older_unknown = walk->older_unknown && is_sampled(walk, i);
 		input->sizes.known = !walk->sampled && walk->unknown * 8 <= (double)input->size.count;
 		input->all = walk->all;
+		input->load = walk->load;
 		add_classes(walk, &walk->sizes[i], &input->sizes);
 		mw_verdict_find(input, growth);
 		if (is_sampled(walk, i) && mean > 0)
@@ -390,9 +402,8 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 	if (walk->stack_count) {
 		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
 		walk->step = (double)series.step_ns / 1e9;
-		if (walk->sampled)
-			find_all(walk);
-		else
+		find_load(walk);
+		if (!walk->sampled)
 			find_classes(walk);
 	}
 	return judge_all(walk);

@@ -117,13 +117,34 @@ static bool is_runtime_heap(const struct mw_report_frame *frame)
 	return frame->function && is_of(heaps, frame->function);
 }
 
-/* Such a heap grows until its garbage is collected. */
+/* Did a runtime collect all its garbage in the window? Its collector allocates while it does. */
+static bool was_collected(const struct mw_report *report)
+{
+	static const char *const collectors[] = {"v8::internal::MarkCompactCollector::", NULL};
+
+	for (size_t i = 0; i < report->stack_count; i++)
+		for (size_t j = 0; j < report->stacks[i].frame_count; j++)
+			if (report->stacks[i].frames[j].function &&
+			    is_of(collectors, report->stacks[i].frames[j].function))
+				return true;
+	return false;
+}
+
+/* Such a heap, and what its objects have outside it, grows until its garbage is collected. */
 static bool is_collected(const struct mw_report *report, const struct mw_report_frame *frame)
 {
 	static const char *const heaps[] = {"v8::", "heap_page_allocate$", NULL};
+	static const char *const buffers[] = {"v8::internal::JSArrayBuffer::",
+					      "v8::internal::BackingStore::",
+					      "v8::internal::(anonymous namespace)::ConstructBuffer",
+					      "v8::ArrayBuffer::",
+					      "node::Buffer::",
+					      NULL};
 
-	return frame && is_runtime_heap(frame) && is_of(heaps, frame->function) &&
-	       report->window.to - report->window.from < COLLECTED;
+	if (!frame || !frame->function || report->window.to - report->window.from >= COLLECTED)
+		return false;
+	return is_runtime_heap(frame) ? is_of(heaps, frame->function)
+				      : is_of(buffers, frame->function) && !was_collected(report);
 }
 
 static bool is_of_system(const char *module)

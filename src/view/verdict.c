@@ -52,7 +52,76 @@ static enum mw_growth_verdict judge_container(const struct mw_course *course)
 		return MW_GROWTH_PLATEAU;
 	if (rises < (older ? 2 : 3) || (rises < 3 && quiet > MARGIN * pause))
 		return MW_GROWTH_TOO_SHORT;
+	/* A buffer that is made as large as is needed just then. */
+	if (course->fall > 0 && course->in->impacting.count == 1 &&
+	    (course->in->replaced.count - course->in->replaced.larger) * 8 > course->in->replaced.count)
+		return MW_GROWTH_TOO_SHORT;
 	return MW_GROWTH_CONTAINER;
+}
+
+/*
+ * Storage that is built anew each time, larger than before, by other calls than those that free it: one or a few blocks are
+ * there at any time. Moments between a free and the next allocation are no falls.
+ */
+static bool is_built_larger(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	double level[STEPS], least = INFINITY, most = 0;
+	struct mw_verdict_line line;
+	int end = course->steps - 1;
+
+	/* Of a handful of sampled blocks that is not seen. */
+	if (in->samples || in->impacting.count > 4 || in->transient.count < 16)
+		return false;
+	for (int i = 1; i < end; i++) {
+		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
+		least = fmin(least, level[i]);
+		most = fmax(most, level[i]);
+	}
+	line = mw_verdict_fit(level, 1, end, course->step);
+	return least > most / 4 && line.steadiness >= STEADY && line.slope * course->seconds > FLAT_NOISE * most &&
+	       mw_verdict_fit(level, course->steps / 2, end, course->step).slope >= SUSTAINED * line.slope;
+}
+
+/*
+ * What storage of which the stack has one block at a time rises by over the window, to one byte of the largest, where it does
+ * so evenly; else 0. Other stacks may have it in between: then the stack has none.
+ */
+static double larger_each_time(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	double level[STEPS], most = 0;
+	struct mw_verdict_line line;
+	int first = -1, last = -1, seen = 0, both = 0;
+
+	if (in->samples || in->impacting.count != 1 || in->transient.count < 16)
+		return 0;
+	for (int i = 0; i < course->steps; i++) {
+		double bytes = (double)in->level.bytes[i];
+
+		/* For a moment there are the old and the new: here, or when the first was seen. */
+		if (first >= 0 && bytes > MARGIN * level[i - 1]) {
+			both++;
+		} else if (bytes > course->block / 2) {
+			if (first >= 0 && MARGIN * bytes < level[i - 1]) {
+				first = -1;
+				seen = both = 0;
+				most = 0;
+			}
+			first = first < 0 ? i : first;
+			last = i;
+			seen++;
+			most = fmax(most, bytes);
+		}
+		if (first >= 0)
+			level[i] = last == i ? bytes : level[i - 1];
+	}
+	if (both * 8 > seen)
+		return 0;
+	if (seen < LEAST_TIMES || first > QUIET * course->steps || last < (1 - QUIET) * course->steps)
+		return 0;
+	line = mw_verdict_fit(level, first, course->steps, course->step);
+	return line.steadiness >= STEADY ? line.slope * course->seconds / most : 0;
 }
 
 /* Storage that stood for long: what was freed while the window settled may have been replaced again. */
@@ -262,19 +331,45 @@ static bool changes(const struct pattern *pattern, double factor)
 	return c[2] > factor * c[0] && c[2] - c[0] > chance && c[1] >= c[0] * 0.95 && c[2] >= c[1] * 0.95;
 }
 
-/* Does all else that the process allocates get rarer from third to third? */
-static bool is_all_rarer(const struct mw_course *course)
+/* What other stacks allocate, of these bytes, by thirds; `own`: this stack's are among them. */
+static void find_others(const struct mw_course *course, const float *bytes, bool own, double others[3])
 {
-	double others[3];
-
 	for (int i = 0; i < 3; i++) {
 		int first = course->steps * i / 3, end = course->steps * (i + 1) / 3;
 
-		others[i] = course->in->all[end - 1] - (first ? course->in->all[first - 1] : 0) -
-			    mw_course_births_between(course, first, end) * course->block;
+		others[i] = (double)bytes[end - 1] - (first ? (double)bytes[first - 1] : 0);
+		if (own)
+			others[i] -= mw_course_births_between(course, first, end) * course->block;
 	}
-	return others[0] > FEW * course->block * mw_course_births_between(course, 0, course->steps / 3) &&
-	       others[2] < SLOWER * others[0] && others[2] < SUSTAINED_LOAD * others[1];
+}
+
+/*
+ * Does the program do less from third to third? By what else it allocates and frees again. Where that is next to nothing its
+ * load is not known: whatever else it allocates may be parts of the same entries.
+ */
+enum load { STEADY_LOAD, LESS_LOAD, UNKNOWN_LOAD, UNKNOWN_LESS };
+
+static enum load find_load(const struct mw_course *course)
+{
+	double least = FEW * course->block * mw_course_births_between(course, 0, course->steps / 3), others[3];
+	bool known, less;
+
+	find_others(course, course->in->load, course->mostly_freed, others);
+	known = others[0] > least;
+	if (!known)
+		find_others(course, course->in->all, true, others);
+	less = others[0] > least && others[2] < SLOWER * others[0] && others[2] < SUSTAINED_LOAD * others[1];
+	if (known)
+		return less ? LESS_LOAD : STEADY_LOAD;
+	return less ? UNKNOWN_LESS : UNKNOWN_LOAD;
+}
+
+/* Is it as likely that the program does less as that fewer of these blocks are needed? */
+static bool may_do_less(const struct mw_course *course)
+{
+	enum load load = find_load(course);
+
+	return load == LESS_LOAD || load == UNKNOWN_LESS;
 }
 
 /* Would more blocks have settled since, of so many births as there were? By the births before. */
@@ -284,7 +379,7 @@ static bool is_quiet_long(const struct mw_course *course, const struct pattern *
 	double share = mw_course_kept_between(course, 0, last) / fmax(mw_course_births_between(course, 0, last), 1);
 
 	if (!course->mostly_freed)
-		return mw_course_kept_between(course, last, end) == 0 || !is_all_rarer(course);
+		return mw_course_kept_between(course, last, end) == 0 || !may_do_less(course);
 	return mw_course_chance_of_few(mw_course_kept_between(course, last, end),
 				       share * mw_course_births_between(course, last, end)) < CHANCE;
 }
@@ -301,7 +396,7 @@ static bool is_nearly_full(const struct mw_course *course)
 	find_pattern(course, &pattern);
 	share = sqrt(c[2] / c[0]);
 	return changes(&pattern, SLOWER) && c[2] * c[0] >= SLOWER * c[1] * c[1] &&
-	       c[2] * share / (1 - share) <= (c[0] + c[1] + c[2]) / 4 && !is_all_rarer(course);
+	       c[2] * share / (1 - share) <= (c[0] + c[1] + c[2]) / 4 && !may_do_less(course);
 }
 
 /* Where blocks are sampled: could those of a stack that goes on allocating all have come before that pause? */
@@ -338,9 +433,9 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 	    course->longest >= LONG_LIVED * course->seconds && mw_course_is_flat(course, course->late_bytes) &&
 	    (course->in->samples == 0 || mw_course_late_rise(course, 2) <= FLAT_NOISE * course->late_bytes))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, CEASED) && !is_all_rarer(course))
+	if (changes(&pattern, CEASED) && !may_do_less(course))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, SLOWER) && pattern.counts[1] < SLOWING * pattern.counts[0] && !is_all_rarer(course))
+	if (changes(&pattern, SLOWER) && find_load(course) != LESS_LOAD)
 		return MW_GROWTH_TOO_SHORT;
 	regular = pattern.pause - pattern.least_pause <= 1;
 	if (pattern.bursts < 3 && pattern.busy < course->settled_steps / 4)
@@ -352,13 +447,45 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 	return changes(&pattern, FASTER) ? MW_GROWTH_ACCELERATING : MW_GROWTH_STEADY;
 }
 
+/*
+ * What takes the place of older blocks rises over the window, by a good part of what came and by more than is likely by chance:
+ * too little to call it growth, and too much to call it level.
+ */
+static bool may_rise(const struct mw_course *course)
+{
+	double came = mw_course_births_between(course, 0, course->steps) * course->block;
+
+	return course->inclusive && mw_course_older_share(course->in) >= SOME_OLDER &&
+	       course->whole.slope > LIKELY * course->whole.error &&
+	       course->whole.slope * course->seconds > fmax(FLAT * came, 4 * course->block);
+}
+
+/* The net level rises over the second half, or over the whole window up to its end; and not because more come. */
+static bool rises(const struct mw_course *course)
+{
+	return !only_more_come(course) &&
+	       (may_rise(course) || mw_course_is_rising(course, 2, 2) ||
+		(mw_course_keeps_rising(course) &&
+		 (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
+}
+
+/* Of blocks that take the places of older ones never fewer, and one or more left over now and then, in both halves. */
+static bool creeps(const struct mw_course *course)
+{
+	double middle = course->net[course->steps / 2];
+
+	return mw_course_is_replaced_known(course->in) && course->fall <= course->block &&
+	       middle - course->net[0] >= 2 * course->block &&
+	       course->net[course->steps - 1] - middle >= 2 * course->block;
+}
+
 /* Older blocks go as these come, in the same calls. */
 static bool is_replacing(const struct mw_course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return !course->outlasted && replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
-	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
+	return !course->outlasted && !rises(course) && !creeps(course) && replaced->older.count >= 3 &&
+	       mw_course_is_replaced_known(course->in) && replaced->older.bytes * 2 >= course->in->impacting.bytes &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
@@ -372,14 +499,15 @@ static bool is_balanced(const struct mw_course *course)
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
 	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
-	    sizes->born <= 0)
+	    sizes->born <= 0 || may_rise(course))
 		return false;
 	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
 		whole = mw_verdict_fit(sizes->net, 0, course->steps, course->step);
 	}
 	return (fabs(line.slope) + 2 * line.error) * half <= FLAT_NOISE * course->own_rise &&
-	       (fabs(line.slope) - line.error) * half <= FLAT * course->own_rise &&
+	       (line.slope - line.error) * half <= FLAT * course->own_rise &&
+	       (-line.slope - line.error) * half <= RISE * course->own_rise &&
 	       (line.slope - SIGMAS * line.error) * half <= some &&
 	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
 }
@@ -492,9 +620,11 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	enum mw_growth_verdict verdict;
 	enum waves waves;
 	bool all_settled = is_all_settled(course);
-	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS, rises;
+	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
 
 	*certain = false;
+	if (judged && (is_built_larger(course) || larger_each_time(course) > FLAT_NOISE))
+		return MW_GROWTH_CONTAINER;
 	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
 	if (all_settled) {
 		verdict = !judged                              ? MW_GROWTH_CHURN
@@ -517,14 +647,12 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	} else {
 		verdict = !course->settled.count || course->mortal ? judge_level(course) : judge_settled(course);
 	}
-	rises = !only_more_come(course) &&
-		(mw_course_is_rising(course, 2, 2) ||
-		 (mw_course_keeps_rising(course) &&
-		  (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block));
 	if (calms(verdict) &&
-	    ((course->could < LEAST_SETTLED && (!is_level(course) || has_older_than_freed(course))) || rises))
+	    ((course->could < LEAST_SETTLED && (!is_level(course) || has_older_than_freed(course))) || rises(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
+		if (!calms(verdict) && is_balanced(course))
+			return MW_GROWTH_STEADY_STATE;
 		*certain = is_certain(course, verdict);
 		return verdict;
 	}
@@ -536,7 +664,7 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	if (!calms(verdict) && waves <= WAVES_LEVEL) {
 		if (was_let_go(course))
 			return MW_GROWTH_CHURN;
-		if (!course->outlasted && (is_balanced(course) || waves == WAVES_LEVEL))
+		if (!course->outlasted && !creeps(course) && (is_balanced(course) || waves == WAVES_LEVEL))
 			return MW_GROWTH_STEADY_STATE;
 	}
 	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))
@@ -579,7 +707,7 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 {
 	enum mw_growth_verdict verdict = judge_all(course, certain);
 
-	if (!are_few(course, verdict))
+	if (!are_few(course, verdict) && !(calms(verdict) && larger_each_time(course) > FLAT))
 		return verdict;
 	*certain = false;
 	return MW_GROWTH_TOO_SHORT;

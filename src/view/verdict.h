@@ -24,6 +24,9 @@
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
  * adds up. Ages end with the last event of the process: while it makes no call no block can go.
  *
+ * Whether the program does less is told by what it allocates and frees again. Where there is next to nothing of that, what else
+ * gets rarer can be parts of the same entries: then what gets rarer is neither growth nor a plateau.
+ *
  * Where all that are freed get nearly as old (a time to live, a ring), three blocks or more that are older than that have
  * outlasted the rest: they settled, and what comes and goes beside them is no excuse.
  *
@@ -36,9 +39,13 @@
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
  *                       rehash, string; many buffers, nearly each of them), and the net level rises. Storage that grows
  *                       by a factor is replaced ever less often: the next time is expected after the last pause times
- *                       that factor. Quiet for thrice the
- *                       longest pause is a plateau. One replacement alone is too short to tell
- *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
+ *                       that factor. Quiet for thrice the longest pause is a plateau. One replacement alone is too
+ *                       short to tell; so is a buffer that is made larger and smaller as it is needed. The same where
+ *                       one block or a few are there at any time, and each that comes is larger than the one before,
+ *                       by a quarter over the window; by less it is not harmless: too short to tell. Other stacks may
+ *                       have the storage in between
+ *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half,
+ *                       and does not rise by a block now and then either
  *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are
  *                       still to come: a table of results that were computed once
  *   Where nothing settled, or all is mortal:
@@ -78,7 +85,8 @@
  *
  * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
  * settled, or as many went as came and hardly any is older than what was freed, and the net level does not rise over the
- * second half beyond its noise; else it is too short to tell.
+ * second half beyond its noise; else it is too short to tell. So is what takes the place of older blocks, a good part of it, where
+ * the net level rises over the window by a twentieth of what came and by more than is likely by chance: it may be a leak of a few.
  *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
  * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times.
@@ -138,7 +146,9 @@ struct mw_verdict_input {
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
 	bool older_unknown; /* which blocks from before the window were freed */
-	const float *all;   /* bytes that the process allocated until then, of all stacks; the moments of `level` */
+	/* Bytes that the process allocated until then, of all stacks, and of those most of whose blocks are freed; the
+	 * moments of `level`. */
+	const float *all, *load;
 };
 
 /* A line through values a step of so many seconds apart. */
@@ -148,6 +158,11 @@ struct mw_verdict_line {
 };
 
 struct mw_verdict_line mw_verdict_fit(const double *values, int first, int end, double step);
+
+static inline bool mw_verdict_mostly_freed(const struct mw_amount *size, const struct mw_amount *transient)
+{
+	return transient->count * 2 >= size->count;
+}
 
 /* The class of an age. */
 static inline uint32_t mw_verdict_age_class(uint64_t age_ns)

@@ -2,6 +2,7 @@
 /* test_kin.c: whose older blocks a function frees, by the stacks of its calls. */
 #include "rig.h"
 #include "track/replaced.h"
+#include "track/state.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -122,6 +123,96 @@ static void test_two_for_two(void **state)
 	assert_true((owners[0] == one && owners[1] == two) || (owners[0] == two && owners[1] == one));
 }
 
+static double last_older(const struct rig *rig, uint64_t usable)
+{
+	struct mw_track_class_flow flow;
+
+	if (!mw_track_class_flow(rig->track, mw_size_class(usable), UINT64_C(1) << 32, &flow) || !flow.older.count)
+		return 0;
+	return (double)flow.older.bytes[flow.older.count - 1];
+}
+
+static void send_at(struct rig *rig, enum mw_event_type type, mw_addr addr, uint64_t bytes)
+{
+	static uint64_t now = UINT64_C(1) << 31;
+
+	rig_send(rig,
+		 (struct mw_event){now += 1000, addr, bytes, rig->heap, rig->thread[0], type, MW_KIND_HEAP, 0, false});
+}
+
+/* What is allocated in a page tells the sizes of older blocks that are freed there, before and after; nothing else does. */
+static void test_sizes_by_page(void **state)
+{
+	const uint64_t small = mw_replaced_usable(100), large = mw_replaced_usable(5000);
+	struct mw_track_class_flow flow;
+	struct rig *rig = *state;
+
+	send_at(rig, MW_EVENT_FREE, 0x70000100, MW_SIZE_UNKNOWN);
+	send_at(rig, MW_EVENT_FREE, 0x70000200, MW_SIZE_UNKNOWN);
+	send_at(rig, MW_EVENT_FREE, 0x70001100, MW_SIZE_UNKNOWN);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 3);
+	/* In another page, and in that of two of them. */
+	send_at(rig, MW_EVENT_ALLOC, 0x70008000, 100);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 3 && last_older(rig, small) == 0);
+	send_at(rig, MW_EVENT_ALLOC, 0x70000300, 100);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 1 && last_older(rig, small) == 2 * (double)small);
+	send_at(rig, MW_EVENT_FREE, 0x70000400, MW_SIZE_UNKNOWN);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 1 && last_older(rig, small) == 3 * (double)small);
+	/* Two sizes in one page cannot be told apart; others can. */
+	send_at(rig, MW_EVENT_ALLOC, 0x70001000, 5000);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 0 && last_older(rig, large) == (double)large);
+	assert_int_not_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(small)),
+			     mw_class_flows_alike(&rig->track->flows, mw_size_class(large)));
+	send_at(rig, MW_EVENT_ALLOC, 0x70000500, 5000);
+	assert_true(mw_track_class_flow(rig->track, mw_size_class(small), UINT64_C(1) << 32, &flow));
+	assert_int_equal(flow.alike, mw_class_flows_alike(&rig->track->flows, mw_size_class(large)));
+	/* Totals know nothing of it. */
+	assert_int_equal(rig_totals(rig, MW_KIND_HEAP).aofi.bytes, 0);
+}
+
+/* Where an allocator puts blocks of any size next to each other, a page tells nothing, and no sizes are alike. */
+static void test_mixed_pages(void **state)
+{
+	const uint64_t sizes[] = {100, 160, 850, 1400, 520}, small = mw_replaced_usable(sizes[0]);
+	struct rig *rig = *state;
+	double told;
+
+	send_at(rig, MW_EVENT_FREE, 0x70000100, MW_SIZE_UNKNOWN);
+	for (unsigned i = 0; i < 2 * ROUNDS; i++)
+		send_at(rig, MW_EVENT_ALLOC, 0x70000200 + 16 * (mw_addr)(i % ROUNDS), sizes[i % 5]);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(sizes[i]))),
+				 mw_size_class(mw_replaced_usable(sizes[i])));
+	/* Even if it looks like it for a while. */
+	for (unsigned i = 0; i < 20 * ROUNDS; i++)
+		send_at(rig, MW_EVENT_ALLOC, 0x70000200 + 16 * (mw_addr)(i % ROUNDS),
+			i < 10 * ROUNDS ? 100 : sizes[i % 5]);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(sizes[i]))),
+				 mw_size_class(mw_replaced_usable(sizes[i])));
+	told = last_older(rig, small);
+	send_at(rig, MW_EVENT_FREE, 0x70000110, MW_SIZE_UNKNOWN);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 1 && last_older(rig, small) == told);
+}
+
+/* Blocks of one class may differ by a quarter; and a page may be used for another class, later. */
+static void test_pages_of_a_class(void **state)
+{
+	const uint64_t sizes[] = {420, 500, 450};
+	struct rig *rig = *state;
+
+	send_at(rig, MW_EVENT_FREE, 0x70000100, MW_SIZE_UNKNOWN);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		send_at(rig, MW_EVENT_ALLOC, 0x70000200 + 16 * (mw_addr)i, i < ROUNDS / 2 ? sizes[i % 3] : 100);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(sizes[i]))),
+				 mw_class_flows_alike(&rig->track->flows, mw_size_class(mw_replaced_usable(100))));
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 0);
+	send_at(rig, MW_EVENT_FREE, 0x70000110, MW_SIZE_UNKNOWN);
+	assert_true(last_older(rig, MW_SIZE_UNKNOWN) == 0 &&
+		    last_older(rig, mw_replaced_usable(100)) == (double)mw_replaced_usable(100));
+}
+
 /* Far fewer go than are allocated. */
 static void test_few_go(void **state)
 {
@@ -230,6 +321,9 @@ UNIT_GROUP(kin)
 		cmocka_unit_test_setup_teardown(test_another_function_frees, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_either_of_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_two_for_two, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_sizes_by_page, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_mixed_pages, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_pages_of_a_class, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_few_go, rig_setup, rig_teardown),
 		cmocka_unit_test(test_entries),
 	};

@@ -7,12 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HISTORY_UNKNOWN UINT32_MAX
+
 enum { HISTORY_SUBJECT, HISTORY_OTHER, HISTORY_STACKS };
 
 /* A block comes to be, or goes. */
 struct history_step {
 	double at; /* seconds into the window */
-	uint32_t order, block, bytes;
+	uint32_t order, block;
+	uint32_t bytes;        /* HISTORY_UNKNOWN: of a block from before the window, not known */
 	uint8_t stack, thread; /* 0 or 1 */
 	bool birth;
 };
@@ -20,12 +23,12 @@ struct history_step {
 struct history {
 	const char *name;
 	void (*make)(void);
-	bool grows;         /* the subject's stack does */
 	unsigned too_short; /* of a hundred windows of 10 and 30 s, to tell so, at most */
 };
 
-extern const struct history histories[];
-extern const size_t history_count;
+/* The subject's stack leaks, or does not. */
+extern const struct history history_leaks[], history_kept[];
+extern const size_t history_leak_count, history_kept_count;
 
 /* How many steps it has in a window of so many seconds, in order of time; the same for the same seed. *steps are good until
  * the next one, or history_end(). */
