@@ -153,8 +153,11 @@ static void check_line(const struct mw_heap_report *report, const char *name, ui
 
 static void check(struct rig *rig)
 {
-	struct mw_survey_input input = {&rig->image,  rig->blocks, rig->modules,
-					rig->classes, NULL,        MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE};
+	struct mw_survey_input input = {.image = &rig->image,
+					.blocks = rig->blocks,
+					.modules = rig->modules,
+					.classes = rig->classes,
+					.by = MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE};
 	struct mw_heap_report *report = calloc(1, sizeof(*report));
 	uint64_t resident[USES] = {0}, swapped[USES] = {0}, all = 0;
 	struct mw_amount grouped = {0};
