@@ -71,7 +71,7 @@ static bool is_built_larger(const struct mw_course *course)
 	int end = course->steps - 1;
 
 	/* Of a handful of sampled blocks that is not seen. */
-	if (in->samples || in->impacting.count > 4 || in->transient.count < 16)
+	if (in->samples > 0 || in->impacting.count > 4 || in->transient.count < 16)
 		return false;
 	for (int i = 1; i < end; i++) {
 		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
@@ -94,7 +94,7 @@ static double larger_each_time(const struct mw_course *course)
 	struct mw_verdict_line line;
 	int first = -1, last = -1, seen = 0, both = 0;
 
-	if (in->samples || in->impacting.count != 1 || in->transient.count < 16)
+	if (in->samples > 0 || in->impacting.count != 1 || in->transient.count < 16)
 		return 0;
 	for (int i = 0; i < course->steps; i++) {
 		double bytes = (double)in->level.bytes[i];
