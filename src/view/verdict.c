@@ -448,14 +448,14 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 }
 
 /*
- * What takes the place of older blocks rises over the window, by a good part of what came and by more than is likely by chance:
+ * What takes the place of older blocks rises over the window and on in its second half, by a good part of what came and by more than is likely by chance:
  * too little to call it growth, and too much to call it level.
  */
 static bool may_rise(const struct mw_course *course)
 {
 	double came = mw_course_births_between(course, 0, course->steps) * course->block;
 
-	return course->inclusive && mw_course_older_share(course->in) >= SOME_OLDER &&
+	return course->inclusive && mw_course_older_share(course->in) >= SOME_OLDER && course->late.slope > 0 &&
 	       course->whole.slope > LIKELY * course->whole.error &&
 	       course->whole.slope * course->seconds > fmax(FLAT * came, 4 * course->block);
 }
