@@ -38,12 +38,11 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(set(leaks), LEAKS)
             # However it was let go: no leak is called harmless.
             self.assertLessEqual(set(leaks.values()), GROWS | {UNTOLD}, leaks)
-            # Where it did not run for long, or had little of the processor, there is less to be seen.
-            untold = list(found.values()).count(UNTOLD)
-            if answer['longest_step_ns'] < 0.05e9 * report['window']['seconds'] and untold <= 2:
+            # Where it did not run for long there is less to be seen.
+            if answer['longest_step_ns'] < 0.05e9 * report['window']['seconds']:
                 break
         self.assertFalse(GROWS & set(kept.values()), kept)
-        self.assertLessEqual(untold, 2, found)
+        self.assertLessEqual(list(found.values()).count(UNTOLD), len(found) // 4, found)
 
 
 if __name__ == '__main__':
