@@ -53,7 +53,8 @@ struct mw_image_thread {
 /* A word that the kernel keeps for the process (kernel_words.h). */
 struct mw_image_kernel_word {
 	uint64_t word;
-	int descriptor; /* the epoll set's; -1: it is a timer's */
+	enum mw_kernel_word { MW_KERNEL_EPOLL, MW_KERNEL_TIMER, MW_KERNEL_SIGNAL_STACK } kind;
+	int of; /* the epoll set's descriptor, the thread whose alternate signal stack it is */
 };
 
 /* One of several parts of memory that are read together. */

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/vector.h"
 #include "proc/file.h"
+#include "tracee/altstacks.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct mw_error *add(struct mw_kernel_words *words, uint64_t word, int descriptor)
+static struct mw_error *add(struct mw_kernel_words *words, uint64_t word, enum mw_kernel_word kind, int of)
 {
 	if (word == 0)
 		return NULL;
 	if (!MW_VECTOR_ROOM(words->items, words->count, words->capacity))
 		return mw_error_nomem();
-	words->items[words->count++] = (struct mw_image_kernel_word){word, descriptor};
+	words->items[words->count++] = (struct mw_image_kernel_word){word, kind, of};
 	return NULL;
 }
 
@@ -38,7 +39,7 @@ static struct mw_error *add_all(struct mw_kernel_words *words, const char *path,
 	}
 	for (const char *at = strstr(text, label); at && !err; at = strstr(at, label)) {
 		at += strlen(label);
-		err = add(words, strtoull(at, NULL, 16), descriptor);
+		err = add(words, strtoull(at, NULL, 16), MW_KERNEL_EPOLL, descriptor);
 	}
 	free(text);
 	return err;
@@ -81,7 +82,7 @@ static struct mw_error *add_timers(struct mw_kernel_words *words, pid_t pid)
 	for (const char *at = strstr(text, "signal:"); at && !err; at = strstr(at, "signal:")) {
 		at += strcspn(at, "/\n");
 		if (*at == '/')
-			err = add(words, strtoull(at + 1, NULL, 16), -1);
+			err = add(words, strtoull(at + 1, NULL, 16), MW_KERNEL_TIMER, 0);
 	}
 	free(text);
 	return err;
@@ -99,6 +100,21 @@ struct mw_error *mw_kernel_words_read(pid_t pid, struct mw_kernel_words *words)
 	err = add_epolls(words, pid, directory);
 	closedir(directory);
 	return err ? err : add_timers(words, pid);
+}
+
+struct mw_error *mw_kernel_words_add_signal_stacks(pid_t pid, struct mw_kernel_words *words, bool *complete,
+						   uint64_t *stood_ns)
+{
+	struct mw_altstacks altstacks = {0};
+	struct mw_error *err = mw_altstacks_read(pid, &altstacks);
+
+	MW_EACH(altstack, altstacks.items, altstacks.count)
+		if (!err)
+			err = add(words, altstack->start, MW_KERNEL_SIGNAL_STACK, (int)altstack->tid);
+	*complete = altstacks.complete;
+	*stood_ns = altstacks.stood_ns;
+	mw_altstacks_deinit(&altstacks);
+	return err;
 }
 
 void mw_kernel_words_deinit(struct mw_kernel_words *words)

@@ -24,7 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_WAIT_US 20000 /* between passes */
+#define MOST_WAIT_US       20000 /* between passes */
+#define LEAST_SIGNAL_STACK 2048u /* bytes: what the kernel takes (MINSIGSTKSZ) */
 
 struct mw_look {
 	struct mw_look_options options;
@@ -157,6 +158,21 @@ static struct mw_reach_options reach_options(struct mw_look *look)
 	};
 }
 
+/* Is a block lost that a thread could have as its alternate signal stack? Then only the kernel may know of it. */
+static bool may_lose_signal_stack(const struct mw_look *look)
+{
+	struct mw_segment segment;
+	size_t spans;
+	const struct mw_span *span_of = mw_blocks_spans(look->blocks, &spans);
+
+	MW_EACH(span, span_of, mw_reached_sums(look->reached)[MW_REACH_DEFINITE].count ? spans : 0)
+		for (mw_addr at = span->start; mw_span_next(span, &at, &segment);)
+			if (segment.live && segment.size >= LEAST_SIGNAL_STACK &&
+			    mw_reached_of(look->reached, segment.number) == MW_REACH_DEFINITE)
+				return true;
+	return false;
+}
+
 /* Find the blocks, and follow pointers to them. */
 static struct mw_error *run_pass(struct mw_look *look)
 {
@@ -174,6 +190,12 @@ static struct mw_error *run_pass(struct mw_look *look)
 	MW_TRY(mw_classes_create(image, look->modules, &look->classes));
 	MW_TRY(mw_root_names_create(image, look->classes, look->modules, &look->names));
 	reach = reach_options(look);
+	MW_TRY(mw_reach(image, look->blocks, &reach, &look->reached));
+	if (!may_lose_signal_stack(look))
+		return NULL;
+	MW_TRY(mw_heap_snapshot_ask_signal_stacks(look->snapshot));
+	mw_reached_destroy(look->reached);
+	look->reached = NULL;
 	return mw_reach(image, look->blocks, &reach, &look->reached);
 }
 

@@ -138,8 +138,11 @@ static void scan_single_words(const struct mw_image *image, struct mw_scan *scan
 		words->exact = false;
 	}
 	words->thread = MW_ROOT_OF_KERNEL;
-	for (size_t i = 0; i < image->kernel_word_count; i++)
+	for (size_t i = 0; i < image->kernel_word_count; i++) {
+		words->exact = image->kernel_words[i].kind == MW_KERNEL_SIGNAL_STACK;
 		mw_scan_word(scan, image->kernel_words[i].word, i, MW_BLOCK_NONE);
+	}
+	words->exact = false;
 	words->thread = MW_ROOT_NO_THREAD;
 }
 

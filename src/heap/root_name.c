@@ -164,6 +164,26 @@ static struct mw_error *name_stack(const struct mw_root_names *names, const stru
 	return made ? NULL : mw_error_nomem();
 }
 
+static struct mw_error *name_kernel_word(const struct mw_root_names *names, uint64_t number, struct place *place)
+{
+	const struct mw_image_kernel_word *word = &names->image->kernel_words[number];
+	bool made = false;
+
+	switch (word->kind) {
+	case MW_KERNEL_EPOLL:
+		made = set_text(place, "data of epoll set %d", word->of);
+		break;
+	case MW_KERNEL_TIMER:
+		made = set_text(place, "data of a timer");
+		break;
+	case MW_KERNEL_SIGNAL_STACK:
+		made = set_text(place, "alternate signal stack of thread %d (%s)", word->of,
+				thread_name(names->image, (pid_t)word->of));
+		break;
+	}
+	return made ? NULL : mw_error_nomem();
+}
+
 static struct mw_error *find_place(const struct mw_root_names *names, const struct mw_root *root, struct place *place)
 {
 	const struct mw_image_mapping *mapping = mw_image_mapping_of(names->image, root->at);
@@ -187,12 +207,7 @@ static struct mw_error *find_place(const struct mw_root_names *names, const stru
 		made = set_text(place, "%s", path);
 		break;
 	case MW_ROOT_KERNEL:
-		made = root->at < names->image->kernel_word_count &&
-				       names->image->kernel_words[root->at].descriptor >= 0
-			       ? set_text(place, "data of epoll set %d",
-					  names->image->kernel_words[root->at].descriptor)
-			       : set_text(place, "data of a timer");
-		break;
+		return name_kernel_word(names, root->at, place);
 	case MW_ROOT_UNKNOWN:
 		cover_mapping(names, place);
 		made = set_text(place, "memory of an allocator that is not known");

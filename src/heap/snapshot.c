@@ -468,6 +468,22 @@ static struct mw_error *settle(struct mw_heap_snapshot *snapshot)
 	return snapshot->why ? NULL : mw_error_nomem();
 }
 
+struct mw_error *mw_heap_snapshot_ask_signal_stacks(struct mw_heap_snapshot *snapshot)
+{
+	uint64_t stood_ns = 0;
+	bool complete = false;
+	struct mw_error *err = mw_kernel_words_add_signal_stacks(snapshot->pid, &snapshot->words, &complete, &stood_ns);
+
+	snapshot->image.kernel_words = snapshot->words.items;
+	snapshot->image.kernel_word_count = snapshot->words.count;
+	snapshot->image.kernel_words_hidden |= !complete;
+	snapshot->pause_ns += stood_ns;
+	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
 static void destroy(struct mw_heap_snapshot *snapshot)
 {
 	mw_memory_deinit(&snapshot->memory);

@@ -35,6 +35,9 @@ struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_
 const struct mw_image *mw_heap_snapshot_image(const struct mw_heap_snapshot *snapshot);
 /* Set where the zeroed data of these modules ends in the image's mappings. */
 void mw_heap_snapshot_find_bss(struct mw_heap_snapshot *snapshot, const struct mw_modules *modules);
+/* Ask the process's threads for their alternate signal stacks, which are the image's kernel words then. Takes a stop.
+ * Errors: MEMORY; where not all could be asked the image says that words are hidden. */
+struct mw_error *mw_heap_snapshot_ask_signal_stacks(struct mw_heap_snapshot *snapshot) MW_MUST_CHECK;
 bool mw_heap_snapshot_is_fork(const struct mw_heap_snapshot *snapshot);
 /* Why there is no copy; NULL where there is one, or none was wanted. */
 const char *mw_heap_snapshot_why(const struct mw_heap_snapshot *snapshot);

@@ -97,6 +97,7 @@ static const struct {
 	[MW_CALL_WAIT4] = {"wait4",
 			   {SYS_wait4, {INT32_MAX, 0, WNOHANG | __WALL}, SECOND | THIRD | FOURTH},
 			   .fails = ECHILD},
+	[MW_CALL_SIGALTSTACK] = {"sigaltstack", {SYS_sigaltstack, {0}, FIRST}, .on_page = SECOND},
 };
 
 /*

@@ -51,6 +51,7 @@ enum mw_seccomp_policy_call {
 	MW_CALL_GETTID,
 	MW_CALL_CLONE,
 	MW_CALL_WAIT4,
+	MW_CALL_SIGALTSTACK,
 	MW_CALL_COUNT
 };
 

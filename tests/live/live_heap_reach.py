@@ -54,6 +54,8 @@ CASES = {
     'vector_register': (R, 'memcheck looks at general registers only'),
     'thread_in_malloc': (R, ''),
     'interrupted_frame': (R, ''),
+    'signal_stack': (R, KERNEL),
+    'signal_stack_block': (R, KERNEL),
     'alternate_stack': (R, STACK),
     'alternate_stack_frame': (R, STACK),
     'left_for_coroutine': (R, 'memcheck does not know the stack that a thread has left'),

@@ -293,6 +293,26 @@ static void on_signal(int)
 	free(local);
 }
 
+KEEP static void give_to_kernel()
+{
+	stack_t stack = {};
+
+	stack.ss_size = STACK + 512;
+	stack.ss_sp = malloc(stack.ss_size);
+	target_say("signal_stack", stack.ss_size);
+	*static_cast<void **>(stack.ss_sp) = plant("signal_stack_block");
+	if (sigaltstack(&stack, nullptr) != 0)
+		target_fail("no alternate stack");
+}
+
+/* Where its alternate stack is only the kernel knows. */
+static void *hold_in_kernel(void *)
+{
+	give_to_kernel();
+	park();
+	return nullptr;
+}
+
 static void *hold_on_alternate_stack(void *)
 {
 	void *volatile local = plant("interrupted_frame");
@@ -376,7 +396,7 @@ int main(int argc, char **)
 	for (void (*what)() : {plant_plain, plant_mappings, plant_in_kernel, plant_objects, leave_deep})
 		start(plant_in_thread, what);
 	for (void *(*run)(void *) :
-	     {hold_in_tls, hold_on_stack, hold_in_register, hold_in_vector, hold_while_allocating,
+	     {hold_in_tls, hold_on_stack, hold_in_register, hold_in_vector, hold_while_allocating, hold_in_kernel,
 	      hold_on_alternate_stack, hold_in_coroutine, hold_in_coroutine_away})
 		start(run, nullptr);
 	scrub();

@@ -313,7 +313,7 @@ static void test_code(void **state)
 /* What the kernel keeps for the process holds blocks; where it is not known, none is lost for certain. */
 static void test_kernel_words(void **state)
 {
-	struct mw_image_kernel_word words[2] = {{0, 5}, {0, -1}};
+	struct mw_image_kernel_word words[2] = {{0, MW_KERNEL_EPOLL, 5}, {0, MW_KERNEL_TIMER, 0}};
 	mw_addr held, lost, at;
 	struct mw_reached *reached;
 	struct mw_root root;
