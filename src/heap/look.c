@@ -343,16 +343,21 @@ static struct mw_error *describe_groups(struct mw_look *look, size_t named, stru
 static struct mw_error *add_gap(const struct mw_image *image, struct mw_heap_report *report)
 {
 	const struct mw_image_mapping *mapping = mw_kernel_words_unknown(image);
-	struct mw_heap_gap *gaps;
+	struct mw_heap_gap *gaps, *gap;
 
-	if (!mapping)
+	if (!image->kernel_words_hidden)
 		return NULL;
 	gaps = reallocarray(report->gaps, report->gap_count + 1, sizeof(*gaps));
 	if (!gaps)
 		return mw_error_nomem();
-	gaps[report->gap_count++] = (struct mw_heap_gap){
-		mapping->start, mapping->end - mapping->start,
-		"requests to the kernel (io_uring, aio) may hold blocks: none is called lost for certain"};
+	gap = &gaps[report->gap_count++];
+	*gap = (struct mw_heap_gap){
+		.why = "descriptors or alternate signal stacks, which may hold blocks, could not all be read: none is "
+		       "called lost for certain"};
+	if (mapping)
+		*gap = (struct mw_heap_gap){
+			mapping->start, mapping->end - mapping->start,
+			"requests to the kernel (io_uring, aio) may hold blocks: none is called lost for certain"};
 	report->gaps = gaps;
 	return NULL;
 }

@@ -333,9 +333,15 @@ static void put_gaps(struct writer *writer)
 	const struct mw_heap_report *heap = writer->heap;
 
 	writer->text.heading = "Skipped, and treated as roots";
-	for (size_t i = 0; i < heap->gap_count && (i < writer->options->top || writer->options->all); i++)
-		MW_TEXT_SAY(&writer->text, 4, "  %s at %#" PRIx64 ": %s", mw_show_size(heap->gaps[i].bytes).text,
-			    heap->gaps[i].start, heap->gaps[i].why);
+	for (size_t i = 0; i < heap->gap_count && (i < writer->options->top || writer->options->all); i++) {
+		const struct mw_heap_gap *gap = &heap->gaps[i];
+
+		mw_line_printf(&writer->text.line, "  ");
+		if (gap->bytes)
+			mw_line_printf(&writer->text.line, "%s at %#" PRIx64 ": ", mw_show_size(gap->bytes).text,
+				       gap->start);
+		MW_TEXT_SAY(&writer->text, 4, "%s", gap->why);
+	}
 	writer->text.heading = NULL;
 }
 
