@@ -423,6 +423,9 @@ class SnapshotTest(unittest.TestCase):
                 snap.process.stdin.close()
             mwlive.wait_until(lambda tool=snap.process.pid: mwlive.state(tool) == 'T', f'memwatch stops at {point}')
             self.killed(copied, snap)
+            # One that was just made may not have its name yet.
+            mwlive.wait_until(lambda: all(mwlive.state(child) == 'Z' for child in mwlive.children(copied.pid)),
+                              'the copy ends')
             left[point] = self.clean(copied)
         self.assertEqual({point for point, count in left.items() if count},
                          {'call.begin', 'call.result', 'copy.settle', 'copy.stand', 'copy.reap'})
