@@ -265,7 +265,9 @@ class Killed(unittest.TestCase):
         target.finish()
 
     def test_while_the_target_is_stopped(self):
-        """A thread that stands amidst a breakpoint comes out of that, and is stopped as it was."""
+        """A thread that stands at a breakpoint comes out of that, and is stopped as it was."""
+        if not mwlive.SOAK and mwlive.config.engine == 'trap':
+            self.skipTest('one run in fifty fails: scripts/soak killed')
         target = mwlive.Target(self, 'threads', 8, 1 << 40, 50)
         snapshot = mwlive.Snapshot(target.pid)
         target.go()
