@@ -86,40 +86,34 @@ struct found {
 };
 
 struct walk {
-	const struct mw_summary_input *input;
-	const uint32_t *group_of;
-	uint32_t stack_count;
+	const struct mw_summary_change *change;
 	struct found *found; /* by the report's stacks */
 };
 
 /* Blocks that were freed since the window's end may have been there yet when the heap was looked at, as may others that
  * stand in a block's place: the look knows. */
-static bool visit(void *context, const struct mw_track_block *block, bool first)
+static void visit(void *context, uint32_t group, const struct mw_track_block *block, bool first)
 {
 	const struct walk *walk = context;
-	const struct mw_summary_change *change = walk->input->change;
-	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
+	const struct mw_summary_change *change = walk->change;
 
 	(void)first;
-	if (group == UINT32_MAX)
-		return true;
 	if (block->kind == MW_KIND_HEAP)
 		walk->found[group].blocks += change->block(change->context, block->addr);
 	else if (block->kind == MW_KIND_VM)
 		walk->found[group].mapped += change->mapping(change->context, block->addr, block->addr + block->bytes);
-	return true;
 }
 
 static struct mw_error *ask(const struct mw_summary_input *input, struct parts *parts, struct mw_report *report,
 			    const uint32_t *group_of)
 {
 	MW_FREE struct found *found = calloc(report->stack_count + 1, sizeof(*found));
-	struct walk walk = {input, group_of, mw_track_stack_count(input->track), found};
+	struct walk walk = {input->change, found};
 	uint64_t before = 0, after = 0;
 
 	if (!found)
 		return mw_error_nomem();
-	mw_track_each_block(input->track, visit, &walk);
+	mw_view_each_block(input->track, group_of, visit, &walk);
 	for (size_t i = 0; i < report->stack_count; i++) {
 		uint64_t stack = strtoull(report->stacks[i].id, NULL, 16);
 

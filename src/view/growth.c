@@ -127,20 +127,19 @@ static uint64_t units_in(uint64_t bytes, double unit, uint64_t blocks)
 	return unit > 0 && blocks ? (uint64_t)fmax((double)bytes / unit + 0.5, 1) : blocks;
 }
 
-static bool visit(void *context, const struct mw_track_block *block, bool first)
+static void visit(void *context, uint32_t group, const struct mw_track_block *block, bool first)
 {
 	struct walk *walk = context;
-	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
 	uint32_t age = mw_verdict_age_class(walk->active_ns > block->time_ns ? walk->active_ns - block->time_ns : 0);
 	struct mw_verdict_input *input;
 	double born, part, counts = first;
 
-	if (group == UINT32_MAX || group < walk->first || group - walk->first >= walk->count)
-		return true;
+	if (group < walk->first || group - walk->first >= walk->count)
+		return;
 	group -= walk->first;
 	input = &walk->inputs[group];
 	if (!input->size.count)
-		return true;
+		return;
 	if (walk->units[group] > 0)
 		counts = (double)(1 + block->others) * (double)block->bytes / walk->units[group];
 	if (block->kind == MW_KIND_HEAP) {
@@ -153,7 +152,7 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	/* What was freed since was in flight. */
 	if (block->settled) {
 		input->later[age] += counts;
-		return true;
+		return;
 	}
 	born = fmax((double)block->time_ns / 1e9 - walk->from, 0);
 	part = born / walk->step;
@@ -163,7 +162,6 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	input->oldest = fmin(input->oldest, born);
 	input->newest = fmax(input->newest, born);
 	input->ages[age] += counts;
-	return true;
 }
 
 static void add_series(struct mw_track_series *sum, const struct mw_track_series *other)
@@ -292,7 +290,7 @@ static struct mw_error *judge(struct walk *walk)
 		walk->inputs[i].oldest = walk->seconds;
 		walk->units[i] = unit_of(walk->inputs[i].size, mw_spreads_size(&walk->spreads[i]));
 	}
-	mw_track_each_block(walk->track, visit, walk);
+	mw_view_each_block(walk->track, walk->group_of, visit, walk);
 	for (uint32_t i = 0; i < walk->count; i++) {
 		struct mw_report_growth *growth = walk->out[walk->first + i];
 		struct mw_verdict_input *input = &walk->inputs[i];

@@ -14,33 +14,25 @@ struct found {
 };
 
 struct walk {
-	const struct mw_summary_input *input;
-	const uint32_t *group_of;
-	uint32_t stack_count;
+	const struct mw_summary_leaks *leaks;
 	struct found *found; /* by the report's stacks */
 };
 
 /* Blocks that have been freed since the window's end are none of the heap that was looked at. */
-static bool visit(void *context, const struct mw_track_block *block, bool first)
+static void visit(void *context, uint32_t group, const struct mw_track_block *block, bool first)
 {
 	const struct walk *walk = context;
-	const struct mw_summary_leaks *leaks = walk->input->leaks;
-	struct found *found;
+	struct found *found = &walk->found[group];
 	enum mw_reach reach;
-	uint32_t group;
 
 	(void)first;
-	if (block->kind != MW_KIND_HEAP || block->settled || block->stack >= walk->stack_count)
-		return true;
-	group = walk->group_of[block->stack];
-	if (group == UINT32_MAX || !leaks->reach(leaks->context, block->addr, &reach))
-		return true;
-	found = &walk->found[group];
+	if (block->kind != MW_KIND_HEAP || block->settled ||
+	    !walk->leaks->reach(walk->leaks->context, block->addr, &reach))
+		return;
 	mw_amount_add(&found->amounts[reach],
 		      (struct mw_amount){1 + block->others, (1 + block->others) * block->bytes});
 	if (reach == MW_REACH_REACHABLE && !found->held)
 		found->held = block->addr;
-	return true;
 }
 
 static bool is_any(const struct mw_amount amounts[MW_REACH_COUNT])
@@ -88,11 +80,11 @@ static struct mw_error *ask(const struct mw_summary_input *input, struct mw_aren
 			    const uint32_t *group_of)
 {
 	MW_FREE struct found *found = calloc(report->stack_count + 1, sizeof(*found));
-	struct walk walk = {input, group_of, mw_track_stack_count(input->track), found};
+	struct walk walk = {input->leaks, found};
 
 	if (!found)
 		return mw_error_nomem();
-	mw_track_each_block(input->track, visit, &walk);
+	mw_view_each_block(input->track, group_of, visit, &walk);
 	for (size_t i = 0; i < report->stack_count; i++) {
 		struct mw_report_leaks *leaks = NULL;
 

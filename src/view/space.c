@@ -4,6 +4,7 @@
 
 #include "base/vector.h"
 #include "view/arena.h"
+#include "view/summary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -314,26 +315,22 @@ static struct mw_error *find_unattributed(const struct mw_space_input *input, co
 struct walk {
 	const struct mw_space_moment *end;
 	struct mw_report *report;
-	const uint32_t *group_of;
-	uint32_t stack_count;
 };
 
-static bool add_resident(void *context, const struct mw_track_block *block, bool first)
+static void add_resident(void *context, uint32_t group, const struct mw_track_block *block, bool first)
 {
 	struct walk *walk = context;
-	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
 
 	(void)first;
-	if (block->kind != MW_KIND_HEAP && group != UINT32_MAX)
+	if (block->kind != MW_KIND_HEAP)
 		add_bytes(&walk->report->stacks[group].resident,
 			  mw_space_resident(walk->end, block->addr, block->bytes));
-	return true;
 }
 
 static void find_resident(const struct mw_space_input *input, const struct mw_track *track, struct mw_report *report,
 			  const uint32_t *group_of)
 {
-	struct walk walk = {NULL, report, group_of, mw_track_stack_count(track)};
+	struct walk walk = {.report = report};
 	bool known = input && input->at_end && input->end;
 
 	for (size_t i = 0; i < report->stack_count; i++)
@@ -341,7 +338,7 @@ static void find_resident(const struct mw_space_input *input, const struct mw_tr
 	if (!known)
 		return;
 	walk.end = input->end;
-	mw_track_each_block(track, add_resident, &walk);
+	mw_view_each_block(track, group_of, add_resident, &walk);
 }
 
 struct mw_error *mw_view_space(const struct mw_space_input *input, const struct mw_track *track, struct mw_arena *arena,

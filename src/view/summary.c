@@ -746,3 +746,31 @@ struct mw_error *mw_summary_create(const struct mw_summary_input *input, struct 
 	*out = report;
 	return NULL;
 }
+
+/* --- blocks by the report's stacks ----------------------------------------------------------------------------------- */
+
+struct grouped {
+	const uint32_t *group_of;
+	uint32_t stack_count;
+	void (*each)(void *context, uint32_t group, const struct mw_track_block *block, bool first);
+	void *context;
+};
+
+static bool visit_grouped(void *context, const struct mw_track_block *block, bool first)
+{
+	const struct grouped *grouped = context;
+	uint32_t group = block->stack < grouped->stack_count ? grouped->group_of[block->stack] : UINT32_MAX;
+
+	if (group != UINT32_MAX)
+		grouped->each(grouped->context, group, block, first);
+	return true;
+}
+
+void mw_view_each_block(const struct mw_track *track, const uint32_t *group_of,
+			void (*each)(void *context, uint32_t group, const struct mw_track_block *block, bool first),
+			void *context)
+{
+	struct grouped grouped = {group_of, mw_track_stack_count(track), each, context};
+
+	mw_track_each_block(track, visit_grouped, &grouped);
+}

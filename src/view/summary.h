@@ -83,6 +83,12 @@ static inline bool mw_view_is_missed(const struct mw_hook_info *hook, bool track
 	return hook->refused && (hook->kind == MW_KIND_HEAP ? track_heap : track_vm);
 }
 
+/* Call `each` for each live block (as mw_track_each_block() does) whose stack is in the report, with its index there.
+ * `group_of` has that of each of the tracker's stacks, or UINT32_MAX. */
+void mw_view_each_block(const struct mw_track *track, const uint32_t *group_of,
+			void (*each)(void *context, uint32_t group, const struct mw_track_block *block, bool first),
+			void *context);
+
 struct mw_error *mw_summary_create(const struct mw_summary_input *input, struct mw_report **out) MW_MUST_CHECK;
 
 #endif
