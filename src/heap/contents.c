@@ -33,7 +33,7 @@ static struct mw_error *add_note(struct notes *notes, uint64_t offset, char *tex
 /* --- what a word points at ------------------------------------------------------------------------------------------ */
 
 /* NULL in *out: to no live block. */
-static struct mw_error *name_block(const struct mw_contents_input *input, uint64_t word, char **out)
+static struct mw_error *name_block(const struct mw_findings *found, uint64_t word, char **out)
 {
 	struct mw_pointer pointer;
 	const char *name = NULL;
@@ -43,11 +43,11 @@ static struct mw_error *name_block(const struct mw_contents_input *input, uint64
 	int length;
 
 	*out = NULL;
-	if (!mw_pointer_find(input->blocks, word, &pointer) ||
-	    !mw_blocks_get(input->blocks, pointer.block.number, &block))
+	if (!mw_pointer_find(found->blocks, word, &pointer) ||
+	    !mw_blocks_get(found->blocks, pointer.block.number, &block))
 		return NULL;
-	if (mw_image_read(input->image, block.start, &first, sizeof(first)))
-		MW_TRY(mw_classes_of(input->classes, first, &name));
+	if (mw_image_read(found->image, block.start, &first, sizeof(first)))
+		MW_TRY(mw_classes_of(found->classes, first, &name));
 	if ((word & ~UINT64_C(7)) != block.start) /* else the lowest bits are the program's */
 		snprintf(offset, sizeof(offset), "%" PRIu64 " bytes into ", word - block.start);
 	if (name)
@@ -57,23 +57,23 @@ static struct mw_error *name_block(const struct mw_contents_input *input, uint64
 	return length < 0 ? mw_error_nomem() : NULL;
 }
 
-static struct mw_error *name_word(const struct mw_contents_input *input, uint64_t word, char **out)
+static struct mw_error *name_word(const struct mw_findings *found, uint64_t word, char **out)
 {
 	const char *name = NULL;
 	struct mw_root root;
 	char *place = NULL;
 	int length;
 
-	MW_TRY(name_block(input, word, out));
+	MW_TRY(name_block(found, word, out));
 	if (*out)
 		return NULL;
-	MW_TRY(mw_classes_of(input->classes, word, &name));
+	MW_TRY(mw_classes_of(found->classes, word, &name));
 	if (name)
 		return asprintf(out, "vtable of %s", name) < 0 ? mw_error_nomem() : NULL;
-	if (mw_reached_root_of(input->reached, word, &root))
-		MW_TRY(mw_root_name(input->names, &root, &place));
+	if (mw_reached_root_of(found->reached, word, &root))
+		MW_TRY(mw_root_name(found->names, &root, &place));
 	else
-		MW_TRY(mw_root_name_code(input->names, word, &place));
+		MW_TRY(mw_root_name_code(found->names, word, &place));
 	if (!place)
 		return NULL;
 	length = asprintf(out, "pointer to %s", place);
@@ -108,7 +108,7 @@ static struct mw_error *add_string(struct notes *notes, uint64_t offset, const u
 	return add_note(notes, offset, text);
 }
 
-static struct mw_error *add_notes(const struct mw_contents_input *input, const unsigned char *bytes, size_t size,
+static struct mw_error *add_notes(const struct mw_findings *found, const unsigned char *bytes, size_t size,
 				  struct notes *notes)
 {
 	size_t shown = size < SHOWN ? size : SHOWN;
@@ -125,7 +125,7 @@ static struct mw_error *add_notes(const struct mw_contents_input *input, const u
 		}
 		if (at % sizeof(word) == 0 && size - at >= sizeof(word)) {
 			memcpy(&word, bytes + at, sizeof(word));
-			MW_TRY(name_word(input, word, &text));
+			MW_TRY(name_word(found, word, &text));
 			if (text)
 				MW_TRY(add_note(notes, at, text));
 			at += text ? sizeof(word) : 1;
@@ -157,12 +157,12 @@ static bool is_all_zero(const struct mw_image *image, mw_addr at, uint64_t size)
 	return true;
 }
 
-static struct mw_error *look_into(const struct mw_contents_input *input, mw_addr at, uint64_t size,
+static struct mw_error *look_into(const struct mw_findings *found, mw_addr at, uint64_t size,
 				  struct mw_heap_content *out)
 {
 	unsigned char bytes[SHOWN + MOST_STRING + 1];
 	size_t want = size < sizeof(bytes) ? (size_t)size : sizeof(bytes);
-	size_t got = mw_image_read_some(input->image, at, bytes, want);
+	size_t got = mw_image_read_some(found->image, at, bytes, want);
 	struct notes notes = {0};
 	struct mw_error *err;
 
@@ -173,14 +173,14 @@ static struct mw_error *look_into(const struct mw_contents_input *input, mw_addr
 	if (!out->bytes)
 		return mw_error_nomem();
 	memcpy(out->bytes, bytes, out->byte_count);
-	err = got == want && is_all_zero(input->image, at, size) ? add_note(&notes, 0, strdup("all zero"))
-								 : add_notes(input, bytes, got, &notes);
+	err = got == want && is_all_zero(found->image, at, size) ? add_note(&notes, 0, strdup("all zero"))
+								 : add_notes(found, bytes, got, &notes);
 	out->notes = notes.items;
 	out->note_count = notes.count;
 	return err;
 }
 
-struct mw_error *mw_contents(const struct mw_contents_input *input, struct mw_heap_group *group, size_t count)
+struct mw_error *mw_contents(const struct mw_findings *found, struct mw_heap_group *group, size_t count)
 {
 	struct mw_block block;
 
@@ -190,7 +190,7 @@ struct mw_error *mw_contents(const struct mw_contents_input *input, struct mw_he
 	if (!group->contents)
 		return mw_error_nomem();
 	for (size_t i = 0; i < count; i++)
-		if (mw_blocks_find(input->blocks, group->samples[i], &block))
-			MW_TRY(look_into(input, block.start, block.size, &group->contents[group->content_count++]));
+		if (mw_blocks_find(found->blocks, group->samples[i], &block))
+			MW_TRY(look_into(found, block.start, block.size, &group->contents[group->content_count++]));
 	return NULL;
 }

@@ -38,14 +38,14 @@ static struct mw_error *add_step(struct path *path, const char *class_name, uint
 	return NULL;
 }
 
-static struct mw_error *class_at(const struct mw_image *image, struct mw_classes *classes, mw_addr at, const char **out)
+static struct mw_error *class_at(const struct mw_findings *found, mw_addr at, const char **out)
 {
 	uint64_t word = 0;
 
 	*out = NULL;
-	if (!mw_image_read(image, at, &word, sizeof(word)))
+	if (!mw_image_read(found->image, at, &word, sizeof(word)))
 		return NULL;
-	return mw_classes_of(classes, word, out);
+	return mw_classes_of(found->classes, word, out);
 }
 
 /* NULL without memory. */
@@ -76,8 +76,7 @@ static char *name_step(const struct step *step)
 }
 
 /* From the block up: its own step first. False in *held where nothing leads to it. */
-static struct mw_error *climb(const struct mw_image *image, const struct mw_blocks *blocks, struct mw_classes *classes,
-			      const struct mw_reached *reached, struct mw_block block, struct path *path,
+static struct mw_error *climb(const struct mw_findings *found, struct mw_block block, struct path *path,
 			      struct mw_root *root, bool *held)
 {
 	for (uint32_t i = 0; i < STEPS_MAX; i++) {
@@ -85,12 +84,12 @@ static struct mw_error *climb(const struct mw_image *image, const struct mw_bloc
 		uint32_t holder;
 		mw_addr at;
 
-		MW_TRY(class_at(image, classes, block.start, &class_name));
+		MW_TRY(class_at(found, block.start, &class_name));
 		MW_TRY(add_step(path, class_name, block.size));
-		*held = mw_reached_holder(reached, block.number, &holder, &at, root);
+		*held = mw_reached_holder(found->reached, block.number, &holder, &at, root);
 		if (!*held || holder == MW_BLOCK_NONE)
 			return NULL;
-		*held = mw_blocks_get(blocks, holder, &block);
+		*held = mw_blocks_get(found->blocks, holder, &block);
 		if (!*held)
 			return NULL;
 	}
@@ -121,9 +120,7 @@ static struct mw_error *write_path(const struct path *path, char *root, char ***
 	return NULL;
 }
 
-struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_blocks *blocks,
-				struct mw_classes *classes, struct mw_root_names *names,
-				const struct mw_reached *reached, struct mw_block block, char ***holder, size_t *count)
+struct mw_error *mw_holder_path(const struct mw_findings *found, struct mw_block block, char ***holder, size_t *count)
 {
 	struct path path = {0};
 	struct mw_root root;
@@ -131,9 +128,9 @@ struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_bl
 	bool held = false;
 	char *name = NULL;
 
-	err = climb(image, blocks, classes, reached, block, &path, &root, &held);
+	err = climb(found, block, &path, &root, &held);
 	if (!err && held)
-		err = mw_root_name(names, &root, &name);
+		err = mw_root_name(found->names, &root, &name);
 	if (!err && name)
 		err = write_path(&path, name, holder, count);
 	free(path.items);

@@ -3,15 +3,11 @@
 #ifndef MW_HEAP_HOLDER_H
 #define MW_HEAP_HOLDER_H
 
-#include "heap/classes.h"
-#include "heap/reach.h"
 #include "heap/root_name.h"
 
 /* The path to a block by the fewest steps, root first, blocks that are alike in a row as one; none where nothing leads to
  * it. *holder and its texts are malloc'ed, also on failure. Errors: MEMORY. */
-struct mw_error *mw_holder_path(const struct mw_image *image, const struct mw_blocks *blocks,
-				struct mw_classes *classes, struct mw_root_names *names,
-				const struct mw_reached *reached, struct mw_block block, char ***holder,
+struct mw_error *mw_holder_path(const struct mw_findings *found, struct mw_block block, char ***holder,
 				size_t *count) MW_MUST_CHECK;
 
 #endif

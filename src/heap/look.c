@@ -243,6 +243,12 @@ struct mw_error *mw_look_examine(struct mw_look *look)
 	return NULL;
 }
 
+static struct mw_findings findings(const struct mw_look *look)
+{
+	return (struct mw_findings){mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes, look->names,
+				    look->reached};
+}
+
 /* The block that begins there. */
 static bool find(const struct mw_look *look, mw_addr addr, struct mw_block *out)
 {
@@ -261,14 +267,12 @@ bool mw_look_reach(const struct mw_look *look, mw_addr addr, enum mw_reach *out)
 
 struct mw_error *mw_look_holder(struct mw_look *look, mw_addr addr, char ***holder, size_t *count)
 {
+	const struct mw_findings found = findings(look);
 	struct mw_block block;
 
 	*holder = NULL;
 	*count = 0;
-	return find(look, addr, &block)
-		       ? mw_holder_path(mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes,
-					look->names, look->reached, block, holder, count)
-		       : NULL;
+	return find(look, addr, &block) ? mw_holder_path(&found, block, holder, count) : NULL;
 }
 
 /* Bytes, as the kernel counts them. */
@@ -300,7 +304,7 @@ static char *build_id_of(const struct mw_modules *modules, const char *path)
 	return NULL;
 }
 
-/* What tells the program, and the process, from others. */
+/* What identifies the program and the process. */
 static void identify(struct mw_look *look, struct mw_heap_report *report)
 {
 	struct mw_program program;
@@ -322,8 +326,7 @@ static void identify(struct mw_look *look, struct mw_heap_report *report)
 /* The first of each verdict, by which they are sorted. */
 static struct mw_error *describe_groups(struct mw_look *look, size_t named, struct mw_heap_report *report)
 {
-	const struct mw_contents_input contents = {mw_heap_snapshot_image(look->snapshot), look->blocks, look->classes,
-						   look->names, look->reached};
+	const struct mw_findings found = findings(look);
 	size_t of_verdict = 0;
 
 	for (size_t i = 0; i < report->group_count; i++) {
@@ -334,7 +337,7 @@ static struct mw_error *describe_groups(struct mw_look *look, size_t named, stru
 			continue;
 		MW_TRY(mw_look_holder(look, group->samples[0], &group->holder, &group->holder_count));
 		if (look->options.show)
-			MW_TRY(mw_contents(&contents, group, look->options.show));
+			MW_TRY(mw_contents(&found, group, look->options.show));
 	}
 	return NULL;
 }
@@ -379,6 +382,7 @@ struct mw_survey_input mw_look_survey(const struct mw_look *look)
 static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, struct mw_heap_report *report)
 {
 	struct mw_survey_input input = mw_look_survey(look);
+	const struct mw_findings found = findings(look);
 	const char *why = mw_heap_snapshot_why(look->snapshot);
 
 	announce(look, "adding up", -1);
@@ -386,16 +390,8 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	MW_TRY(mw_survey(&input, report));
 	MW_TRY(add_gap(input.image, report));
 	MW_TRY(describe_groups(look, named, report));
-	if (look->options.holders) {
-		const struct mw_retained_input retained = {.image = input.image,
-							   .blocks = look->blocks,
-							   .classes = look->classes,
-							   .names = look->names,
-							   .reached = look->reached,
-							   .width = named};
-
-		MW_TRY(mw_retained(&retained, report));
-	}
+	if (look->options.holders)
+		MW_TRY(mw_retained(&found, named, report));
 	MW_TRY(mw_heap_snapshot_end_copy(look->snapshot));
 	report->pid = look->pid;
 	mw_comm_read(look->pid, look->pid, report->comm);

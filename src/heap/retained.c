@@ -48,7 +48,8 @@ struct node {
 };
 
 struct tree {
-	const struct mw_retained_input *input;
+	const struct mw_findings *found;
+	size_t width; /* of roots so many are kept */
 	struct keys keys;
 	uint32_t *key_of, *parents, *nodes_of; /* by block */
 	struct node *nodes;
@@ -87,9 +88,9 @@ static struct mw_error *number_of_key(struct keys *keys, struct key key, uint32_
 
 static struct mw_error *find_keys(struct tree *tree, struct mw_first_words *words)
 {
-	const struct mw_retained_input *input = tree->input;
+	const struct mw_findings *found = tree->found;
 	size_t spans;
-	const struct mw_span *span_of = mw_blocks_spans(input->blocks, &spans);
+	const struct mw_span *span_of = mw_blocks_spans(found->blocks, &spans);
 	struct mw_segment segment;
 
 	MW_EACH(span, span_of, spans) {
@@ -99,8 +100,8 @@ static struct mw_error *find_keys(struct tree *tree, struct mw_first_words *word
 
 			if (!segment.live)
 				continue;
-			MW_TRY(mw_first_word(words, input->image, segment.start, &word));
-			MW_TRY(mw_classes_of(input->classes, word, &key.class_name));
+			MW_TRY(mw_first_word(words, found->image, segment.start, &word));
+			MW_TRY(mw_classes_of(found->classes, word, &key.class_name));
 			MW_TRY(number_of_key(&tree->keys, key, &tree->key_of[segment.number]));
 		}
 	}
@@ -111,7 +112,7 @@ static struct mw_error *find_keys(struct tree *tree, struct mw_first_words *word
 
 static void find_parents(struct tree *tree)
 {
-	const struct mw_reached *reached = tree->input->reached;
+	const struct mw_reached *reached = tree->found->reached;
 
 	for (uint32_t i = 1; i < reached->order_count; i++) {
 		uint32_t number = reached->order[i], dominator;
@@ -155,7 +156,7 @@ static struct mw_error *node_of(struct tree *tree, uint32_t parent, uint32_t key
 /* The node of what holds a block's group; NOBODY: it has none yet. */
 static uint32_t holder_of(const struct tree *tree, uint32_t number)
 {
-	const struct mw_reached *reached = tree->input->reached;
+	const struct mw_reached *reached = tree->found->reached;
 	uint32_t parent = tree->parents[number];
 
 	if (parent == MW_BLOCK_NONE)
@@ -171,7 +172,7 @@ static struct mw_amount retained_by(const struct mw_reached *reached, uint32_t n
 /* Those of one level more. */
 static struct mw_error *add_level(struct tree *tree, uint32_t level)
 {
-	const struct mw_reached *reached = tree->input->reached;
+	const struct mw_reached *reached = tree->found->reached;
 
 	mw_index_clear(&tree->index);
 	tree->first = (uint32_t)tree->node_count;
@@ -196,7 +197,7 @@ static struct mw_error *add_level(struct tree *tree, uint32_t level)
 /* What roots retain, all together of several roots, and what is lost. */
 static struct mw_error *add_roots(struct tree *tree)
 {
-	const struct mw_reached *reached = tree->input->reached;
+	const struct mw_reached *reached = tree->found->reached;
 	uint32_t count = reached->root_numbers + 2;
 
 	tree->nodes = calloc(count, sizeof(*tree->nodes));
@@ -226,7 +227,7 @@ static int by_size(const struct tree *tree, const struct node *x, const struct n
 	if (x->retained.count != y->retained.count)
 		return x->retained.count > y->retained.count ? -1 : 1;
 	if (x->level == 0 && x->key < tree->several && y->key < tree->several)
-		return strcmp(mw_root_name_of(tree->input->names, x->key), mw_root_name_of(tree->input->names, y->key));
+		return strcmp(mw_root_name_of(tree->found->names, x->key), mw_root_name_of(tree->found->names, y->key));
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
@@ -251,7 +252,7 @@ static int by_parent(const void *a, const void *b, void *context)
 /* Of the nodes from `first` on, those of each holder that are kept, as `numbers`. */
 static size_t keep_largest(struct tree *tree, uint32_t first, uint32_t *numbers)
 {
-	size_t all = tree->node_count - first, limit = first ? CHILDREN : tree->input->width, kept = 0, of_one = 0;
+	size_t all = tree->node_count - first, limit = first ? CHILDREN : tree->width, kept = 0, of_one = 0;
 
 	for (uint32_t i = 0; i < all; i++)
 		numbers[i] = first + i;
@@ -296,7 +297,7 @@ static char *name_of(const struct tree *tree, const struct node *node)
 	if (node->level == 0 && node->key == tree->lost)
 		return strdup("nothing: lost blocks");
 	if (node->level == 0)
-		return strdup(mw_root_name_of(tree->input->names, node->key));
+		return strdup(mw_root_name_of(tree->found->names, node->key));
 	if (key->class_name)
 		return strdup(key->class_name);
 	return asprintf(&text, "block of %" PRIu64 " bytes", key->size) < 0 ? NULL : text;
@@ -369,15 +370,15 @@ static uint32_t *alloc_numbers(uint32_t count)
 	return numbers;
 }
 
-struct mw_error *mw_retained(const struct mw_retained_input *input, struct mw_heap_report *report)
+struct mw_error *mw_retained(const struct mw_findings *found, size_t width, struct mw_heap_report *report)
 {
-	struct tree tree = {.input = input};
+	struct tree tree = {.found = found, .width = width};
 	struct mw_first_words words = {0};
 	struct mw_error *err = mw_error_nomem();
 
-	tree.key_of = alloc_numbers(input->reached->count);
-	tree.parents = alloc_numbers(input->reached->count);
-	tree.nodes_of = alloc_numbers(input->reached->count);
+	tree.key_of = alloc_numbers(found->reached->count);
+	tree.parents = alloc_numbers(found->reached->count);
+	tree.nodes_of = alloc_numbers(found->reached->count);
 	if (tree.key_of && tree.parents && tree.nodes_of) {
 		mw_error_destroy(err);
 		err = find_keys(&tree, &words);

@@ -11,20 +11,11 @@
 #ifndef MW_HEAP_RETAINED_H
 #define MW_HEAP_RETAINED_H
 
-#include "heap/classes.h"
-#include "heap/reach.h"
 #include "heap/root_name.h"
 
-struct mw_retained_input {
-	const struct mw_image *image;
-	const struct mw_blocks *blocks;
-	struct mw_classes *classes;
-	const struct mw_root_names *names;
-	const struct mw_reached *reached; /* with dominators, and roots by mw_root_number() */
-	size_t width;                     /* of roots this many are kept */
-};
-
-/* Fill in the report's holders. Errors: MEMORY. */
-struct mw_error *mw_retained(const struct mw_retained_input *input, struct mw_heap_report *report) MW_MUST_CHECK;
+/* Fill in the report's holders: of roots the first `width`. `found` has dominators, and roots by mw_root_number(). Errors:
+ * MEMORY. */
+struct mw_error *mw_retained(const struct mw_findings *found, size_t width,
+			     struct mw_heap_report *report) MW_MUST_CHECK;
 
 #endif

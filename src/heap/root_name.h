@@ -9,6 +9,15 @@
 
 struct mw_root_names;
 
+/* What was found of an image, for who describes it. All borrowed. */
+struct mw_findings {
+	const struct mw_image *image;
+	const struct mw_blocks *blocks;
+	struct mw_classes *classes;
+	struct mw_root_names *names;
+	const struct mw_reached *reached;
+};
+
 /* All are borrowed, and must outlive it. Errors: MEMORY. */
 struct mw_error *mw_root_names_create(const struct mw_image *image, struct mw_classes *classes,
 				      const struct mw_modules *modules, struct mw_root_names **out) MW_MUST_CHECK;

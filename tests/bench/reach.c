@@ -244,16 +244,14 @@ static void measure_copy(const struct mw_image *image, uint64_t bytes)
 }
 
 /* Who retains how much, with one root, none of whose variables has a name. */
-static void measure_tree(const struct mw_image *image, const struct mw_blocks *blocks, struct mw_classes *classes,
-			 const struct mw_root_names *names, const struct mw_reached *reached)
+static void measure_tree(const struct mw_findings *found)
 {
-	struct mw_retained_input input = {image, blocks, classes, names, reached, 50};
 	double wall = seconds(CLOCK_MONOTONIC);
 	struct mw_heap_report *report = calloc(1, sizeof(*report));
 
 	if (!report)
 		fail("calloc");
-	must(mw_retained(&input, report));
+	must(mw_retained(found, 50, report));
 	printf("tree_seconds=%.3f tree_nodes=%zu\n", seconds(CLOCK_MONOTONIC) - wall, report->holder_count);
 	mw_heap_report_destroy(report);
 }
@@ -276,7 +274,7 @@ static void measure(const struct mw_image *image, const struct mw_blocks *blocks
 	peak_mib();
 	must(mw_reach(image, blocks, &options, &reached));
 	if (holders)
-		measure_tree(image, blocks, classes, names, reached);
+		measure_tree(&(struct mw_findings){image, blocks, classes, names, reached});
 	wall = seconds(CLOCK_MONOTONIC) - wall;
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	sums = mw_reached_sums(reached);

@@ -24,23 +24,23 @@ static struct mw_heap_report *look(const struct world *world)
 {
 	struct mw_heap_report *report = calloc(1, sizeof(*report));
 	struct mw_reach_options options = {.threads = 2, .holders = true, .number_root = mw_root_number};
-	struct mw_retained_input input = {.image = &world->image, .blocks = world->blocks, .width = 10};
+	struct mw_findings found = {.image = &world->image, .blocks = world->blocks};
 	struct mw_modules *modules;
 	struct mw_root_names *names;
 	struct mw_reached *reached;
 
 	assert_non_null(report);
 	assert_null(mw_modules_create(&modules));
-	assert_null(mw_classes_create(&world->image, modules, &input.classes));
-	assert_null(mw_root_names_create(&world->image, input.classes, modules, &names));
+	assert_null(mw_classes_create(&world->image, modules, &found.classes));
+	assert_null(mw_root_names_create(&world->image, found.classes, modules, &names));
 	options.number_context = names;
 	reached = world_reach(world, &options);
-	input.names = names;
-	input.reached = reached;
-	assert_null(mw_retained(&input, report));
+	found.names = names;
+	found.reached = reached;
+	assert_null(mw_retained(&found, 10, report));
 	mw_reached_destroy(reached);
 	mw_root_names_destroy(names);
-	mw_classes_destroy(input.classes);
+	mw_classes_destroy(found.classes);
 	mw_modules_destroy(modules);
 	return report;
 }
