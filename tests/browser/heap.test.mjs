@@ -121,7 +121,7 @@ test("groups: lost ones first, down to how they are held", async () => {
 	assert.deepEqual(shown.slice(0, 3).map((row) => row.path), [null, null, null]);
 	await keys(page, "blocks", "Home", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight");
 	const opened = (await rows(page, "blocks")).filter((row) => row.level === 2).map((row) => row.text);
-	assert.deepEqual(opened.slice(0, 2), ["classshop::Session", "still reachablePointers lead to it from a root: a register, a stack, a variable, memory that no allocator owns."]);
+	assert.deepEqual(opened.slice(0, 2), ["classshop::Session", "still reachableIt can be reached from a root: a register, a stack, a variable, memory that no allocator owns."]);
 	assert.deepEqual(opened.slice(2, 5).map((text) => text.replace(/^(held by|\s*→)/, "")), made.groups[4].holder);
 	assert.equal(opened[5], "2 of 1,0000x7f0000001000  0x7f0000002000");
 	await keys(page, "blocks", "ArrowLeft");

@@ -123,3 +123,13 @@ export function segments<T extends string>(label: string, options: [T, string][]
 	group.append(...buttons);
 	return group;
 }
+
+/** Call it when the width of an element has changed. */
+export function onWidth(element: HTMLElement, changed: () => void): void {
+	let width = 0;
+	new ResizeObserver(() => {
+		if (element.clientWidth === width) return;
+		width = element.clientWidth;
+		changed();
+	}).observe(element);
+}

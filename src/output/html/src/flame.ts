@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // flame.ts: the flame graph: one element for each frame that is wide enough to be seen.
 import type { App } from "./app";
-import { button, fill, h, name, segments } from "./dom";
+import { button, fill, h, name, onWidth, segments } from "./dom";
 import { basename, bytes, count, percent, shortName, shorten, visible } from "./format";
 import { type Direction, type FlameTree, type Measure, buildTree, nodeWeights, stackWeights } from "./flametree";
 import { functionText, placeOf } from "./labels";
@@ -82,12 +82,7 @@ export class Flame {
 			if (node !== null) this.tell((this.active = node));
 		});
 		this.stage.addEventListener("keydown", (event) => this.onKey(event));
-		let width = 0;
-		new ResizeObserver(() => {
-			if (this.stage.clientWidth === width) return;
-			width = this.stage.clientWidth;
-			this.layout();
-		}).observe(this.stage);
+		onWidth(this.stage, () => this.layout());
 	}
 
 	draw(): void {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// heapstate.ts: what the page of a heap shows now, and who is told when it changes.
+// heapstate.ts: what the page of a heap shows now, and who is notified when it changes.
 import type { Place } from "./address";
 
 const WHICH = ["all", "lost", "possible", "reachable"] as const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // treemap.ts: what the resident memory is used for: each line of the account as an area, by kind.
-import { fill, h, name, size } from "./dom";
+import { fill, h, name, onWidth, size } from "./dom";
 import { bytes, many, percent, shorten, visible } from "./format";
 import type { HeapLine } from "./types";
 
@@ -81,12 +81,7 @@ export class Treemap {
 		this.stage.addEventListener("focusin", (event) => this.choose([...this.stage.children].indexOf((event.target as HTMLElement).closest(".area")!)));
 		this.stage.addEventListener("focusout", () => this.tell(null));
 		this.stage.addEventListener("keydown", (event) => this.onKey(event));
-		let width = 0;
-		new ResizeObserver(() => {
-			if (this.stage.clientWidth === width) return;
-			width = this.stage.clientWidth;
-			this.layout();
-		}).observe(this.stage);
+		onWidth(this.stage, () => this.layout());
 	}
 
 	private legend(beside: (Node | string)[][]): HTMLElement {

@@ -29,8 +29,8 @@ export const FREED_LATER: Verdict = { rank: 5, badge: "freed later", tone: "plai
 export const REACHES: Record<Reach, Verdict> = {
 	definite: { rank: 0, badge: "definitely lost", tone: "bad", means: "No pointer to it is left." },
 	indirect: { rank: 1, badge: "indirectly lost", tone: "bad", means: "Only lost blocks point to it." },
-	possible: { rank: 2, badge: "possibly lost", tone: "warn", means: "Only pointers into the middle of a block lead to it." },
-	reachable: { rank: 3, badge: "still reachable", tone: "calm", means: "Pointers lead to it from a root: a register, a stack, a variable, memory that no allocator owns." },
+	possible: { rank: 2, badge: "possibly lost", tone: "warn", means: "Only interior pointers to it are left." },
+	reachable: { rank: 3, badge: "still reachable", tone: "calm", means: "It can be reached from a root: a register, a stack, a variable, memory that no allocator owns." },
 };
 /** Of what is lost, for certain or with what holds it. */
 export const LOST: Verdict = { rank: 0, badge: "lost", tone: "bad", means: "No pointer to some of its blocks is left." };
