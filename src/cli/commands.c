@@ -116,7 +116,7 @@
 
 static struct mw_error *refuse_wait(const struct mw_session_options *options, const char *why, const char *hint)
 {
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s makes no sense %s",
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s can't be used %s",
 					     options->overload == MW_OVERLOAD_COUNT ? "max-wait" : "overload", why),
 			     "%s", hint);
 }
@@ -133,7 +133,7 @@ static struct mw_error *check_overload(struct mw_session_options *options)
 		return refuse_wait(options, "with --sample or --budget, as no thread waits then",
 				   "Leave it out, or --sample and --budget");
 	if (options->max_wait && options->overload != MW_OVERLOAD_COUNT && options->overload != MW_OVERLOAD_WAIT)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--max-wait makes no sense with --overload %s",
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--max-wait can't be used with --overload %s",
 						     mw_overload_name(options->overload)),
 				     "Only with --overload wait do threads wait");
 	if (options->overload == MW_OVERLOAD_COUNT)
@@ -228,10 +228,11 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 	MW_TRY(check_settle(&all->session));
 	all->session.leaks |= options->heap_before;
 	if (options->heap_before && options->command)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-						     "--heap-before makes no sense with a command to launch: it has no "
-						     "heap before"),
-				     "Take --leaks, which looks at its heap at the window's end");
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0,
+					"--heap-before can't be used with a command to launch, which has no "
+					"heap yet"),
+			"Use --leaks, which looks at its heap at the window's end");
 	MW_TRY(check_cost(&all->session));
 	if (all->dashes && (!options->command || !options->command[0][0]))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty"),
@@ -397,10 +398,9 @@ const struct mw_cli_command mw_cli_command_heap = {
 	.about = "Looks once at the whole heap of a running process: at all blocks of its allocators, also those from "
 		 "before memwatch came. Blocks are followed from the roots (registers, stacks, global and thread-local "
 		 "variables, memory that no allocator owns), and called as memcheck calls them: definitely lost where "
-		 "nothing leads to a block, indirectly lost where only lost blocks do, possibly lost where only "
-		 "pointers "
-		 "into the middle of a block do, else still reachable. What can't be read or understood counts as a "
-		 "root: a block is called lost only where that is certain.\n"
+		 "no pointer to a block is left, indirectly lost where only lost blocks point to it, possibly lost "
+		 "where only interior pointers to it are left, else still reachable. What can't be read or understood "
+		 "counts as a root: a block is called lost only where that is certain.\n"
 		 "The process is paused for as long as it takes to fork a copy of it, which is read and then ended; "
 		 "nothing is left. Where it may not be forked it is read while it runs.",
 	.options = heap_options,

@@ -393,7 +393,7 @@ static struct mw_error *check_looks(const struct session *session, bool *looks)
 				     "Leave out --from and --to, and name a second look: memwatch diff OLD NEW");
 	if (old &&
 	    (!options->kinds[MW_KIND_HEAP] || !options->kinds[MW_KIND_VM] || options->kinds[MW_KIND_VM_INTERNAL]))
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--kind makes no sense for looks at heaps"),
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--kind can't be used with looks at heaps"),
 				     "Leave it out: all of the memory is compared");
 	if (old && options->process)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,

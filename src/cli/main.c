@@ -147,7 +147,7 @@ static struct mw_error *check_leaks(const struct replay *replay)
 				     "Record with --leaks, or look at a process that runs: memwatch heap -p PID");
 	if (replay->options->report.from_ns || replay->options->report.has_to || replay->options->report.at_peak)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-						     "--leaks makes no sense for a part of the window: the heap was "
+						     "--leaks can't be used with a part of the window: the heap was "
 						     "looked at when it ended"),
 				     "Leave out --from, --to and --at");
 	return NULL;
