@@ -295,14 +295,15 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
 	MW_CLI_COST,
-	MW_CLI_OPTION("leaks", 0, NOTHING, NULL, NULL,
-		      "At the window's end, look at the whole heap as memwatch heap does, and report of each stack how "
-		      "many of its blocks are lost, and who holds the others. Lost blocks are the first suspects. The "
-		      "process is paused for as long as it takes to fork a copy of it.",
-		      NULL, FLAG, session.leaks),
+	MW_CLI_OPTION(
+		"leaks", 0, NOTHING, NULL, NULL,
+		"At the window's end, look at the whole heap as memwatch heap does, and report for each stack how "
+		"many of its blocks are lost, and who holds the others. Lost blocks are the first suspects. The "
+		"process is paused for as long as it takes to fork a copy of it.",
+		NULL, FLAG, session.leaks),
 	MW_CLI_OPTION("heap-before", 0, NOTHING, NULL, NULL,
 		      "With --leaks, which it implies: look at the heap at the window's start as well, before memwatch "
-		      "attaches, and report by what the process's memory grew from one look to the other, all of it: "
+		      "attaches, and account for all growth of the process's memory from one look to the other: "
 		      "blocks that were not freed, by stack; older blocks that were freed; what allocators keep; "
 		      "mappings; the rest. The process is paused for a copy twice.",
 		      NULL, FLAG, session.heap_before),
@@ -674,7 +675,8 @@ const struct mw_cli_command mw_cli_command_diff = {
 		 "shows how much more the second leaves unfreed in an hour; = instead of + or - stands for about the "
 		 "same rate, within a quarter or by chance. Of two commands that memwatch has launched it is the "
 		 "amounts that are compared.\n"
-		 "Of two looks at heaps (memwatch heap -o) it shows what blocks have become more, by class and size, "
+		 "Of two looks at heaps (memwatch heap -o) it shows which groups of blocks have grown, by class and "
+		 "size, "
 		 "what lines of the account have grown, and how much that is a day where both are of one process.\n"
 		 "Stacks are matched by their ids, which are the same for the same stack in every run and process of "
 		 "one build; where the executables differ, a warning says so.",

@@ -87,7 +87,7 @@ void mw_text_change(struct mw_text *text)
 
 	if (!change)
 		return;
-	text->heading = "By what the memory grew between looks at both ends of the window";
+	text->heading = "Growth of memory between the looks at both ends of the window";
 	for (size_t i = 0; i < change->part_count; i++) {
 		mw_line_printf(&text->line, "  %11s  ", show_signed(change->parts[i].bytes).text);
 		add_part(text, &change->parts[i]);

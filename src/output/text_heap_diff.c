@@ -42,12 +42,11 @@ static void put_look(struct writer *writer, enum mw_diff_side side)
 static void put_warnings(struct writer *writer)
 {
 	static const char *const processes[] = {
-		[MW_HEAP_DIFF_OTHER] =
-			"These are two processes: what one has more than the other is no growth, and has no rate.",
+		[MW_HEAP_DIFF_OTHER] = "These are two processes: their differences are not growth, and have no rate.",
 		[MW_HEAP_DIFF_BOOT] =
-			"The system was started anew between the looks, or they are of two systems: these "
-			"are two processes. What one has more than the other is no growth, and has no rate.",
-		[MW_HEAP_DIFF_UNKNOWN] = "Whether these are one process is not known: there is no rate.",
+			"The system was rebooted between the looks, or they are of two systems: these are "
+			"two processes. Their differences are not growth, and have no rate.",
+		[MW_HEAP_DIFF_UNKNOWN] = "It is not known whether these are one process: no rate is given.",
 	};
 	static const char *const programs[] = {
 		[MW_DIFF_PROGRAM_MOVED] = "the same build at another path",
@@ -287,7 +286,7 @@ struct mw_error *mw_text_heap_diff_write(const struct mw_heap_diff *diff, const 
 	put_warnings(&writer);
 	put_answer(&writer);
 	put_list(&writer, &(const struct list){diff->group_count, group_bytes, put_group},
-		 (const char *const[]){"Blocks that have become more", "Blocks that have become fewer",
+		 (const char *const[]){"Groups of blocks that have grown", "Groups of blocks that have shrunk",
 				       "Blocks as before"});
 	put_list(&writer, &(const struct list){diff->holder_count, holder_bytes, put_holder},
 		 (const char *const[]){"Holders that retain more", "Holders that retain less", ""});

@@ -417,9 +417,10 @@ struct mw_error *mw_outputs_write_heap(struct mw_outputs *outputs, const struct 
 
 	for (size_t i = 0; mw_output_get(i); i++)
 		if (outputs->files[i] && !mw_output_get(i)->write_heap)
-			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "a look at a heap has no form for --%s",
+			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+							     "a look at a heap can't be written by --%s",
 							     mw_output_get(i)->name),
-					     "Leave it out: memwatch heap --help lists the forms that it has");
+					     "Leave it out: memwatch heap --help lists what it can be written as");
 	return write_all_files(outputs, &content);
 }
 

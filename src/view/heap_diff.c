@@ -335,7 +335,7 @@ static struct mw_error *check_order(const struct mw_heap_diff *diff)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' is later than '%.200s'",
 						     diff->files[MW_DIFF_OLD], diff->files[MW_DIFF_NEW]),
 				     "Give the earlier look first");
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' and '%.200s' are one look",
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' and '%.200s' are the same look",
 					     diff->files[MW_DIFF_OLD], diff->files[MW_DIFF_NEW]),
 			     "Look again, by memwatch heap -p PID -o FILE, and compare with that");
 }

@@ -151,7 +151,7 @@ static struct mw_error *take_head(struct mw_kept_heap *kept, const struct mw_hea
 #define NEXT(items, count, room, most, out)                                                                            \
 	do {                                                                                                           \
 		if ((count) >= (most))                                                                                 \
-			return invalid("it has more than it says");                                                    \
+			return invalid("a list in it is longer than its head says");                                   \
 		if (!MW_VECTOR_ROOM(items, count, room))                                                               \
 			return mw_error_nomem();                                                                       \
 		*(out) = &(items)[(count)++];                                                                          \
@@ -271,7 +271,7 @@ static struct mw_error *take_advice(struct mw_kept_heap *kept, const char *advic
 	char **out;
 
 	if (!is_plain(advice))
-		return invalid("advice in it is no text");
+		return invalid("advice in it is not text");
 	NEXT(kept->report->advice, kept->report->advice_count, kept->advice_room, kept->advice, &out);
 	*out = copy_of(&copies, advice);
 	return copies.failed ? mw_error_nomem() : NULL;

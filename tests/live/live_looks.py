@@ -114,7 +114,7 @@ class Looks(unittest.TestCase):
         self.assertGreaterEqual(mapped['change'], 3 << 20)
         text, _ = mwlive.memwatch(self, 'diff', self.path('old.mw'), self.path('new.mw'))
         self.assertRegex(text, r'(?m)^GREW  \+[\d.]+ MiB resident in [^,]*, \+[\d.]+ \w+ a day; most by live blocks')
-        self.assertRegex(text, r'(?m)^Blocks that have become more\n +\+4\.[89] MiB +\+[\d.]+ \w+ a day  5,0\d\d bytes')
+        self.assertRegex(text, r'(?m)^Groups of blocks that have grown\n +\+4\.[89] MiB +\+[\d.]+ \w+ a day  5,0\d\d bytes')
         # And less.
         target.do('free')
         less = self.look(target.pid, 'less.mw')
@@ -216,7 +216,7 @@ class Looks(unittest.TestCase):
         words = ' '.join(text.split())
         self.assertRegex(words, r'RSS \+[\d.]+ MiB: \+9\.[\d]+ MiB blocks not freed, \+6\.0 MiB anonymous mappings of ')
         self.assertRegex(words, r'-5\.[78] MiB older blocks freed')
-        self.assertIn('By what the memory grew between looks', text)
+        self.assertIn('Growth of memory between the looks', text)
 
     def test_nothing(self):
         """A process that does nothing: only what memwatch itself has in it, if anything."""

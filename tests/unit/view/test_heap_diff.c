@@ -203,7 +203,7 @@ static void test_processes(void **state)
 	(void)state;
 	refuse(&old, &new, "'old.mw' is later than 'new.mw'");
 	new = old;
-	refuse(&old, &new, "are one look");
+	refuse(&old, &new, "are the same look");
 	new = look(50);
 	new.pid = 8;
 	diff = compare(&old, &new);

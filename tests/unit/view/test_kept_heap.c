@@ -230,7 +230,7 @@ static void test_hostile(void **state)
 	refuse(take_all(&report), "a group of blocks is invalid");
 	report = look();
 	report.advice = bad_advice;
-	refuse(take_all(&report), "advice in it is no text");
+	refuse(take_all(&report), "advice in it is not text");
 }
 
 /* That holders were looked for is known, though there are none. */
