@@ -276,14 +276,21 @@ class SnapshotTest(unittest.TestCase):
 
     def test_stopped(self):
         copied = Copied(self, 'busy')
+        def wait_stopped():
+            """A thread that was just detached from has yet to run to its stop, which it does in the kernel."""
+            mwlive.wait_until(lambda: {mwlive.state(t) for t in mwlive.tids(copied.pid)} == {'T'}, 'it is stopped')
+
         os.kill(copied.pid, signal.SIGSTOP)
-        mwlive.wait_until(lambda: {mwlive.state(t) for t in mwlive.tids(copied.pid)} == {'T'}, 'it is stopped')
+        wait_stopped()
         snap = Snap(self, copied.pid)
         self.assertTrue(snap.is_fork(), snap.said)
-        self.check_consistent(snap, copied)
-        self.assertEqual({mwlive.state(t) for t in mwlive.tids(copied.pid)}, {'T'})
+        counters = self.check_consistent(snap, copied)
+        wait_stopped()
         snap.release()
-        self.assertEqual({mwlive.state(t) for t in mwlive.tids(copied.pid)}, {'T'})
+        wait_stopped()
+        # It has executed nothing of its own.
+        memory = mwlive.read_memory(copied.pid, copied.at['counters'], COUNTERS * PAGE)
+        self.assertEqual([struct.unpack_from('Q', memory, i * PAGE)[0] for i in range(COUNTERS)], counters)
         self.assertEqual(mwlive.children(copied.pid), [])
         os.kill(copied.pid, signal.SIGCONT)
         copied.end()
