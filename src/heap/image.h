@@ -57,18 +57,9 @@ struct mw_image_kernel_word {
 	int of; /* the epoll set's descriptor, the thread whose alternate signal stack it is */
 };
 
-/* One of several parts of memory that are read together. */
-struct mw_image_piece {
-	mw_addr addr;
-	size_t size;
-};
-
 struct mw_image {
 	/* Copy up to `size` bytes from `addr` on; how many there were. For any thread, several at once. */
 	size_t (*read_some)(void *context, mw_addr addr, void *out, size_t size);
-	/* Copy pieces, by address, one behind another to `out`, as far as they are there: how many bytes. One call is quicker
-	 * than many of read_some. NULL: there is no such way. */
-	size_t (*read_pieces)(void *context, const struct mw_image_piece *pieces, size_t count, void *out);
 	void *context;
 	pid_t pid; /* 0: of no process */
 	/* By address. */

@@ -9,12 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#define STRETCH     (UINT64_C(1) << 30) /* of memory that is looked at for a part that is all there */
-#define MOST_PIECES 512u
-#define PAGE        4096u
+#define PAGE 4096u
 
 /* Of what the machine has left, pages that are in swap may take a fourth. */
 static int_least64_t swap_allowed(pid_t pid)
@@ -39,7 +36,6 @@ void mw_memory_set_copy(struct mw_memory *memory, pid_t copy)
 {
 	if (memory->copy_fd >= 0)
 		close(memory->copy_fd);
-	memory->copy = copy;
 	memory->copy_fd = copy ? open(mw_path("/proc/%d/mem", (int)copy).text, O_RDONLY | O_CLOEXEC) : -1;
 }
 
@@ -53,7 +49,11 @@ void mw_memory_deinit(struct mw_memory *memory)
 	pthread_mutex_destroy(&memory->lock);
 }
 
-/* By the file: inaccessible memory (PROT_NONE) as well, and only that of the program that it was opened for. */
+/*
+ * By the file: inaccessible memory (PROT_NONE) as well, and only that of the program that it was opened for. Not by
+ * process_vm_readv(): since Linux 5.19 it makes a copy of each page that two processes share (it pins the page), so
+ * that a forked copy would come to need as much memory as the process has, in the process's own cgroup.
+ */
 static size_t read_file(int fd, mw_addr addr, char *out, size_t size)
 {
 	size_t done = 0;
@@ -68,18 +68,6 @@ static size_t read_file(int fd, mw_addr addr, char *out, size_t size)
 	return done;
 }
 
-/* Three times as fast as by its file. */
-static size_t read_copy(const struct mw_memory *memory, mw_addr addr, char *out, size_t size)
-{
-	const struct iovec here = {.iov_base = out, .iov_len = size};
-	/* The kernel takes the address as a pointer; it is never followed here. */
-	const struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = size};
-	ssize_t got = memory->copy ? process_vm_readv(memory->copy, &here, 1, &there, 1, 0) : 0;
-	size_t done = got > 0 ? (size_t)got : 0;
-
-	return done + read_file(memory->copy_fd, addr + done, out + done, size - done);
-}
-
 /* Pages that are there. */
 static size_t read_present(struct mw_memory *memory, size_t mapping, mw_addr addr, char *out, size_t size)
 {
@@ -87,8 +75,7 @@ static size_t read_present(struct mw_memory *memory, size_t mapping, mw_addr add
 
 	if (swapped && atomic_fetch_sub(&memory->swap, (int_least64_t)swapped) < (int_least64_t)swapped)
 		return 0;
-	return memory->copied[mapping] ? read_copy(memory, addr, out, size)
-				       : read_file(memory->process_fd, addr, out, size);
+	return read_file(memory->copied[mapping] ? memory->copy_fd : memory->process_fd, addr, out, size);
 }
 
 /* The file that is mapped, if it can still be known to be that. */
@@ -192,45 +179,4 @@ size_t mw_memory_read_some(void *context, mw_addr addr, void *out, size_t size)
 			break;
 	}
 	return done;
-}
-
-/* How far from `addr` on all can be read of the copy at once. */
-static mw_addr copied_up_to(const struct mw_memory *memory, mw_addr addr)
-{
-	const struct mw_image *image = memory->image;
-	const struct mw_image_mapping *mapping = mw_image_mapping_of(image, addr);
-	struct mw_image_residence there;
-	mw_addr from, to;
-
-	if (!mapping || !memory->copied[mapping - image->mappings] ||
-	    !mw_image_next_present(image, addr, mapping->end - addr < STRETCH ? mapping->end : addr + STRETCH, &from,
-				   &to) ||
-	    from > addr)
-		return addr;
-	there = mw_image_residence(image, addr, to);
-	return there.swapped ? addr : to;
-}
-
-size_t mw_memory_read_pieces(void *context, const struct mw_image_piece *pieces, size_t count, void *out)
-{
-	const struct mw_memory *memory = context;
-	struct iovec there[MOST_PIECES], here = {.iov_base = out};
-	mw_addr from = 0, to = 0;
-	ssize_t got;
-	size_t i;
-
-	for (i = 0; i < count && i < MOST_PIECES; i++) {
-		const struct mw_image_piece *piece = &pieces[i];
-
-		if (piece->addr < from || piece->addr + piece->size > to) {
-			from = piece->addr;
-			to = copied_up_to(memory, from);
-			if (piece->addr + piece->size > to)
-				break;
-		}
-		there[i] = (struct iovec){.iov_base = (void *)(uintptr_t)piece->addr, .iov_len = piece->size};
-		here.iov_len += piece->size;
-	}
-	got = memory->copy && i ? process_vm_readv(memory->copy, &here, 1, there, i, 0) : 0;
-	return got > 0 ? (size_t)got : 0;
 }

@@ -24,7 +24,6 @@ struct mw_memory {
 	const struct mw_image *image; /* its mappings and runs */
 	const bool *copied;           /* of each mapping */
 	pid_t pid;
-	pid_t copy;                /* 0: none */
 	int copy_fd, process_fd;   /* of /proc/PID/mem; -1: can't be read */
 	atomic_int_least64_t swap; /* bytes of swapped pages that may yet be read */
 	pthread_mutex_t lock;      /* of: */
@@ -40,7 +39,5 @@ void mw_memory_deinit(struct mw_memory *memory);
 void mw_memory_set_copy(struct mw_memory *memory, pid_t copy);
 /* image.h's read_some. */
 size_t mw_memory_read_some(void *memory, mw_addr addr, void *out, size_t size);
-/* image.h's read_pieces: only of what is in memory, and in the copy. */
-size_t mw_memory_read_pieces(void *memory, const struct mw_image_piece *pieces, size_t count, void *out);
 
 #endif

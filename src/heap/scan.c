@@ -12,7 +12,7 @@
 #define PAGE   UINT64_C(4096)
 #define WINDOW (UINT64_C(256) << 10) /* read at once; it stays in the second-level cache while it is scanned */
 #define LARGE  (UINT64_C(1) << 20)   /* blocks of this size are cut into windows */
-#define GAP    UINT64_C(512)         /* between blocks, read with them: another piece would cost as much time */
+#define GAP    UINT64_C(2048)        /* between blocks, read with them: another call would cost as much time */
 #define FEW    16u                   /* so many small blocks are read by pages, which may well be wanted again */
 #define GROUP  MW_BLOCKS_AT_ONCE     /* blocks that a thread takes at once */
 #define FOUND  256U
@@ -155,7 +155,7 @@ static void fill_part(struct mw_scan *scan, mw_addr start, mw_addr end, char *ou
 	mw_addr at = start, from, to;
 
 	while (at < end) {
-		if (!mw_image_next_present(scan->image, at, end, &from, &to))
+		if (is_interrupted(scan) || !mw_image_next_present(scan->image, at, end, &from, &to))
 			from = to = end;
 		memset(out + (at - start), 0, from - at);
 		read_all(scan, from, out + (from - start), to - from);
@@ -167,10 +167,7 @@ static void fill_part(struct mw_scan *scan, mw_addr start, mw_addr end, char *ou
 static void fill(struct mw_scan_worker *worker, mw_addr start, mw_addr end)
 {
 	worker->start = start;
-	if (is_interrupted(worker->scan))
-		memset(worker->window, 0, end - start);
-	else
-		fill_part(worker->scan, start, end, (char *)worker->window);
+	fill_part(worker->scan, start, end, (char *)worker->window);
 }
 
 /* The page that begins at an address. What could not be read of it has no bytes, and is zero. */
@@ -449,55 +446,30 @@ static bool scan_in_pages(struct mw_scan_worker *worker, const struct mw_block *
 	return true;
 }
 
-/* What `read` has of the pieces that are behind one another in the window; the rest is read by itself. */
-static void fill_pieces(struct mw_scan_worker *worker, const struct mw_image_piece *pieces, size_t count)
-{
-	struct mw_scan *scan = worker->scan;
-	const struct mw_image *image = scan->image;
-	char *out = (char *)worker->window;
-
-	if (is_interrupted(scan))
-		memset(worker->window, 0, sizeof(worker->window));
-	for (size_t next = 0; next < count && !is_interrupted(scan); next++) {
-		size_t got =
-			image->read_pieces ? image->read_pieces(image->context, pieces + next, count - next, out) : 0;
-
-		for (; next < count && got >= pieces[next].size; next++) {
-			got -= pieces[next].size;
-			out += pieces[next].size;
-		}
-		if (next == count)
-			break;
-		fill_part(scan, pieces[next].addr, pieces[next].addr + pieces[next].size, out);
-		out += pieces[next].size;
-	}
-}
-
 /* By address, as many as the window has room for, each of which is less than the window. Returns how many. */
 static size_t scan_some(struct mw_scan_worker *worker, const struct mw_block *blocks, size_t count)
 {
-	struct mw_image_piece pieces[GROUP];
-	uint32_t places[GROUP]; /* where blocks begin in the window */
-	size_t piece_count = 0, done;
-	uint64_t size = 0;
+	char *out = (char *)worker->window;
+	uint32_t places[GROUP];   /* where blocks begin in the window */
+	mw_addr from = 0, to = 0; /* what is read next: blocks and the gaps between them */
+	size_t done, size = 0;    /* of what is read before it */
 
 	for (done = 0; done < count; done++) {
 		mw_addr start = blocks[done].start & ~UINT64_C(7);
 		mw_addr end = (blocks[done].start + blocks[done].size + 7) & ~UINT64_C(7);
-		struct mw_image_piece *last = piece_count ? &pieces[piece_count - 1] : NULL;
-		bool joins = last && start >= last->addr && start <= last->addr + last->size + GAP;
-		mw_addr from = joins ? last->addr + last->size : start;
+		bool joins = start >= from && start <= to + GAP;
 
-		if (size + (end - from) > WINDOW)
+		if (size + (joins ? end - from : to - from + end - start) > WINDOW)
 			break;
-		if (joins)
-			last->size += end - from;
-		else
-			pieces[piece_count++] = (struct mw_image_piece){start, end - start};
-		size += end - from;
-		places[done] = (uint32_t)(size - (end - start));
+		if (!joins) {
+			fill_part(worker->scan, from, to, out + size);
+			size += to - from;
+			from = start;
+		}
+		to = end > to ? end : to;
+		places[done] = (uint32_t)(size + (start - from));
 	}
-	fill_pieces(worker, pieces, piece_count);
+	fill_part(worker->scan, from, to, out + size);
 	for (size_t i = 0; i < done; i++)
 		scan_words(worker, worker->window + places[i] / sizeof(*worker->window), blocks[i].start & ~UINT64_C(7),
 			   blocks[i].start, blocks[i].start + blocks[i].size, blocks[i].number);

@@ -508,10 +508,7 @@ struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_
 	if (!snapshot)
 		return mw_error_nomem();
 	snapshot->pid = pid;
-	snapshot->image = (struct mw_image){.read_some = mw_memory_read_some,
-					    .read_pieces = mw_memory_read_pieces,
-					    .context = &snapshot->memory,
-					    .pid = pid};
+	snapshot->image = (struct mw_image){.read_some = mw_memory_read_some, .context = &snapshot->memory, .pid = pid};
 	mw_memory_init(&snapshot->memory, &snapshot->image, pid);
 	if (!options->no_fork)
 		err = take_why(snapshot, mw_copy_may(pid));

@@ -9,8 +9,10 @@
 #include "heap/reach.h"
 #include "heap/retained.h"
 
+#include "base/path.h"
+
+#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -160,23 +161,8 @@ static pid_t start(const struct heap *heap)
 
 static size_t read_some(void *context, mw_addr addr, void *out, size_t size)
 {
-	struct iovec local = {out, size}, remote = {(void *)addr, size};
-	ssize_t got = process_vm_readv(*(pid_t *)context, &local, 1, &remote, 1, 0);
+	ssize_t got = pread(*(int *)context, out, size, (off_t)addr);
 
-	return got > 0 ? (size_t)got : 0;
-}
-
-static size_t read_pieces(void *context, const struct mw_image_piece *pieces, size_t count, void *out)
-{
-	struct iovec local = {.iov_base = out}, remote[IOV_MAX];
-	ssize_t got;
-	size_t i;
-
-	for (i = 0; i < count && i < IOV_MAX; i++) {
-		remote[i] = (struct iovec){(void *)pieces[i].addr, pieces[i].size};
-		local.iov_len += pieces[i].size;
-	}
-	got = process_vm_readv(*(pid_t *)context, &local, 1, remote, i, 0);
 	return got > 0 ? (size_t)got : 0;
 }
 
@@ -294,13 +280,10 @@ int main(int argc, char **argv)
 {
 	struct heap heap = {0};
 	struct mw_image_mapping mappings[2] = {{.start = DATA, .end = DATA + 4096, .write = true, .path = ""}};
-	struct mw_image image = {.read_some = read_some,
-				 .read_pieces = read_pieces,
-				 .mappings = mappings,
-				 .mapping_count = 2,
-				 .consistent = true};
+	struct mw_image image = {.read_some = read_some, .mappings = mappings, .mapping_count = 2, .consistent = true};
 	struct mw_blocks *blocks;
 	unsigned threads;
+	int memory;
 	pid_t pid;
 
 	if (argc < 4 || argc > 5) {
@@ -315,12 +298,15 @@ int main(int argc, char **argv)
 		return 2;
 	lay_out(&heap);
 	pid = start(&heap);
+	memory = open(mw_path("/proc/%d/mem", (int)pid).text, O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		fail("/proc/PID/mem");
 	blocks = blocks_of(&heap);
 	free(heap.starts);
 	mappings[1] =
 		(struct mw_image_mapping){.start = HEAP, .end = HEAP + heap.bytes, .write = true, .path = "[heap]"};
 	image.pid = pid;
-	image.context = &pid;
+	image.context = &memory;
 	printf("blocks=%" PRIu64 " bytes=%" PRIu64 " before_mib=%.1f\n", heap.blocks, heap.bytes, peak_mib());
 	peak_mib();
 	printf("index_mib=%.1f\n", peak_mib());

@@ -110,6 +110,12 @@ def rss(pid):
     return found
 
 
+def private(pid):
+    """Bytes that no other process shares with it."""
+    with open(f'/proc/{pid}/smaps_rollup', encoding='utf-8') as f:
+        return sum(int(line.split()[1]) * 1024 for line in f if line.startswith('Private_'))
+
+
 class Copied:
     """The target, and where it has its memory."""
 
@@ -191,6 +197,7 @@ class SnapshotTest(unittest.TestCase):
         snap = Snap(self, copied.pid)
         [copy] = mwlive.copies(copied.pid)
         before, before_copy = rss(copied.pid), rss(copy)
+        private_copy = private(copy)
         total = 0
         for m in snap.mappings:
             for at in range(m[0], m[1], 1 << 20):
@@ -198,6 +205,8 @@ class SnapshotTest(unittest.TestCase):
         self.assertGreater(total, 4 << 20)
         self.assertEqual(rss(copied.pid), before)
         self.assertEqual(rss(copy), before_copy)
+        # The copy has its memory together with the process still.
+        self.assertLess(private(copy) - private_copy, 64 << 10)
         self.check_sums(snap)
         # As the process has it, to the byte.
         self.assertEqual({(m[0], m[1]): m[3] for m in snap.mappings}, before)
