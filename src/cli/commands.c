@@ -28,11 +28,26 @@
 		     ": heap is malloc's family and C++'s operators, vm is mmap, munmap, mremap, brk and sbrk where "  \
 		     "the allocator itself does not call them. Both are the default.")
 
+/* Processes of which memwatch is to find the ids. `help` is that of the last. */
+#define MW_CLI_GROUPS(help)                                                                                            \
+	MW_CLI_OPTION("cgroup", 0, NOTHING, "PATH|UNIT", NULL,                                                         \
+		      "All processes of a cgroup and of those below it: a path below /sys/fs/cgroup, or a unit of "    \
+		      "systemd's, as in nginx.service. With names or other groups: those that are in all of them.",    \
+		      NULL, TEXT, session.cgroup),                                                                     \
+		MW_CLI_OPTION("container", 0, NOTHING, "NAME|ID", NULL,                                                \
+			      "All processes of a container: by the beginning of its id, or by the name that its "     \
+			      "cgroup, its host or podman has for it. No daemon is asked: of Docker's containers "     \
+			      "memwatch knows the id and the host's name.",                                            \
+			      NULL, TEXT, session.container),                                                          \
+		MW_CLI_OPTION("user", 0, NOTHING, "USER", help,                                                        \
+			      "All processes of a user, by name or number (the effective one).", NULL, TEXT,           \
+			      session.user)
+
 #define MW_CLI_ENGINE(help, about)                                                                                     \
 	MW_CLI_OPTION("engine", 0, WORD, "auto|jump|trap", help, about, MW_CLI_ENGINES, ENGINE, session)
 
-#define MW_CLI_UNSAFE                                                                                                  \
-	MW_CLI_OPTION("unsafe", 0, NOTHING, NULL, "attach even if SIGKILL of memwatch may end it\n",                   \
+#define MW_CLI_UNSAFE(help)                                                                                            \
+	MW_CLI_OPTION("unsafe", 0, NOTHING, NULL, help,                                                                \
 		      "Attach even where the process might end if memwatch is killed (SIGKILL): where the handler "    \
 		      "that keeps it alive can't be installed in it.",                                                 \
 		      NULL, FLAG, session.unsafe)
@@ -100,9 +115,8 @@
 		"with what it holds already: a recording with a recording, a report with one in the same form.",       \
 		NULL, FLAG, session.force)
 
-#define MW_CLI_QUIET                                                                                                   \
-	MW_CLI_OPTION("quiet", 0, NOTHING, NULL, "replace any file; no progress, no text report\n",                    \
-		      "No progress, no text report.", NULL, FLAG, session.quiet)
+#define MW_CLI_QUIET(help)                                                                                             \
+	MW_CLI_OPTION("quiet", 0, NOTHING, NULL, help, "No progress, no text report.", NULL, FLAG, session.quiet)
 
 #define MW_CLI_HELP(help)                                                                                              \
 	MW_CLI_OPTION("help", 'h', NOTHING, NULL, help, "A summary of the options.", NULL, HELP, action)
@@ -163,13 +177,20 @@ static struct mw_error *check_cost(struct mw_session_options *options)
 	return check_overload(options);
 }
 
+/* Is there a process to watch? */
+static bool names_any(const struct mw_session_options *options)
+{
+	return options->pids.count || options->pids.name_count || options->cgroup || options->container ||
+	       options->user;
+}
+
 /* Of commands that look at processes. */
 static struct mw_error *check_any(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	/* That is for reports. */
 	options->session.settle_ns = 0;
 	MW_TRY(check_cost(&options->session));
-	if (options->session.pids.count)
+	if (names_any(&options->session))
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes a process, and none is given", command->name),
 			     "Name it by -p, as in: memwatch %s -p 1234", command->name);
@@ -179,7 +200,7 @@ static struct mw_error *check_any(const struct mw_cli_command *command, struct m
 static struct mw_error *check_one(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	MW_TRY(check_any(command, options));
-	if (options->session.pids.count == 1)
+	if (options->session.pids.count <= 1)
 		return NULL;
 	return mw_error_hint(
 		mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and several are given", command->name),
@@ -242,22 +263,25 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s needs a recording, and none is written",
 						     options->no_symbols ? "no-symbols" : "mark-every"),
 				     "Name its file by -o, as in -o leak.mw");
-	if (options->command && options->pids.count)
+	if (options->command && names_any(options))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-						     "both -p and a command to launch ('%.64s') are given",
+						     "both %s and a command to launch ('%.64s') are given",
+						     options->pids.count || options->pids.name_count ? "-p" : "a group",
 						     options->command[0]),
 				     "memwatch watches one or the other: leave one out");
-	if (!options->command && !options->pids.count)
+	if (!options->command && !names_any(options))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch"),
-				     "Give a process by -p PID, or a command to launch after '--'");
+				     "Give a process by -p PID or -p NAME, or a command to launch after '--'");
 	return mw_cli_view_options_finish(&all->view, options->top);
 }
 
 static const struct mw_cli_option record_options[] = {
-	MW_CLI_OPTION("pid", 'p', PROCESS, "PID[,PID...]", "attach to these processes, with all their threads\n",
-		      "Attach to these processes, separated by commas, and watch all their threads. What a process "
-		      "forks is not watched.",
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID|NAME,...", NULL,
+		      "Attach to these processes, separated by commas, and watch all their threads: by their ids, or "
+		      "by the name of the process or of its program (all that have it). What a process forks is not "
+		      "watched.",
 		      NULL, PIDS, session.pids),
+	MW_CLI_GROUPS("attach to all of these processes\n"),
 	MW_CLI_OPTION("duration", 'd', NOTHING, "TIME", "length of the window: 10s, 1m, 1h30m (until Ctrl-C)\n",
 		      "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m "
 		      "or 1h30m, as wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the "
@@ -275,7 +299,6 @@ static const struct mw_cli_option record_options[] = {
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever it is safe, and says why where it is not."),
-	MW_CLI_UNSAFE,
 	MW_CLI_OPTION("output", 'o', FILE, "FILE", "write a recording\n",
 		      "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is "
 		      "written during the window, and can be read up to where it was cut off, whatever happens.",
@@ -310,8 +333,9 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_ALL(NULL),
 	MW_CLI_TOP("what is lost; grew; all; stacks\n"),
 	MW_CLI_REPORTS,
+	MW_CLI_UNSAFE(NULL),
 	MW_CLI_FORCE(NULL),
-	MW_CLI_QUIET,
+	MW_CLI_QUIET("at any risk; replace any file; be quiet\n"),
 #define HELP(own, brief) brief
 #include "cli/view_rows.inc"
 #undef HELP
@@ -323,7 +347,7 @@ static const struct mw_cli_option record_options[] = {
 const struct mw_cli_command mw_cli_command_record = {
 	.name = "",
 	.summary = "find what a running process allocates and does not free",
-	.synopsis = "memwatch -p PID[,PID...] [-d TIME] [OPTION...]   watch a process\n"
+	.synopsis = "memwatch -p PID|NAME,... [-d TIME] [OPTION...]   watch a process\n"
 		    "memwatch [OPTION...] -- COMMAND [ARG...]         launch and watch\n",
 	.help = "",
 	.about = "memwatch attaches to a running process, records what it allocates and frees for a while, detaches "
@@ -352,7 +376,10 @@ static struct mw_error *check_heap(const struct mw_cli_command *command, struct 
 }
 
 static const struct mw_cli_option heap_options[] = {
-	MW_CLI_OPTION("pid", 'p', PROCESS, "PID", "the process\n", "The process to look at.", NULL, PIDS, session.pids),
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID|NAME", "the process\n",
+		      "The process to look at, by its id, or by a name that no other process has.", NULL, PIDS,
+		      session.pids),
+	MW_CLI_GROUPS("... by what it alone is in\n"),
 	MW_CLI_OPTION(
 		"by", 0, WORDS, "LIST", "group blocks by class, size, arena (class,size)\n",
 		"What blocks are grouped by, beside whether they are lost: any of class, size and arena. By default "
@@ -384,7 +411,7 @@ static const struct mw_cli_option heap_options[] = {
 	MW_CLI_ALL("everything in the text\n"),
 	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),
 	MW_CLI_FORCE(NULL),
-	MW_CLI_QUIET,
+	MW_CLI_QUIET("replace any file; no progress, no text report\n"),
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
 	{.name = NULL},
@@ -406,6 +433,7 @@ const struct mw_cli_command mw_cli_command_heap = {
 		 "nothing is left. Where it may not be forked it is read while it runs.",
 	.options = heap_options,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.takes_one = true,
 	.operand = refuse_operand,
 	.check = check_heap,
 };
@@ -413,7 +441,10 @@ const struct mw_cli_command mw_cli_command_heap = {
 /* --- doctor ---------------------------------------------------------------------------------------------------------- */
 
 static const struct mw_cli_option doctor_options[] = {
-	MW_CLI_OPTION("pid", 'p', PROCESS, "PID", "the process\n", "The process to look at.", NULL, PIDS, session.pids),
+	MW_CLI_OPTION("pid", 'p', PROCESS, "PID|NAME", "the process\n",
+		      "The process to look at, by its id, or by a name that no other process has.", NULL, PIDS,
+		      session.pids),
+	MW_CLI_GROUPS("... by what it alone is in\n"),
 	MW_CLI_TRACK("kinds of memory to look for (default: both)\n",
 		     "The kinds of memory to look for; both by default."),
 	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
@@ -439,6 +470,7 @@ const struct mw_cli_command mw_cli_command_doctor = {
 		"that would not and why, and the modules without debug information, with the commands that install it.",
 	.options = doctor_options,
 	.status = "0 it can be watched, 1 it can't (the message says why), 2 bad usage",
+	.takes_one = true,
 	.operand = refuse_operand,
 	.check = check_one,
 };
@@ -446,10 +478,12 @@ const struct mw_cli_command mw_cli_command_doctor = {
 /* --- top ------------------------------------------------------------------------------------------------------------- */
 
 static const struct mw_cli_option top_options[] = {
-	MW_CLI_OPTION("pid", 'p', PROCESS, "PID[,PID...]", "the processes; key Tab shows the next of them\n",
-		      "The processes to watch, all their threads, separated by commas. One is shown at a time; key Tab "
-		      "shows the next.",
-		      NULL, PIDS, session.pids),
+	MW_CLI_OPTION(
+		"pid", 'p', PROCESS, "PID|NAME,...", "the processes; key Tab shows the next of them\n",
+		"The processes to watch, all their threads, separated by commas: their ids, or names of processes "
+		"or programs. One is shown at a time; key Tab shows the next.",
+		NULL, PIDS, session.pids),
+	MW_CLI_GROUPS("... all of these\n"),
 	MW_CLI_OPTION("duration", 'd', NOTHING, "TIME", "detach after 30, 10s, 1m, 1h30m (else when you quit)\n",
 		      "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until "
 		      "you quit. Without it the window ends when you quit, or when the process ends.",
@@ -457,7 +491,7 @@ static const struct mw_cli_option top_options[] = {
 	MW_CLI_TRACK_TO("kinds of memory: malloc and new, mmap and brk\n", "watch"),
 	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
 		      "How the allocator is hooked, as for a recording; auto by default."),
-	MW_CLI_UNSAFE,
+	MW_CLI_UNSAFE("attach even if SIGKILL of memwatch may end it\n"),
 	MW_CLI_OPTION(
 		"output", 'o', FILE, "FILE", "write a recording of the whole session\n",
 		"Write a recording of the whole session. Without it the key w writes one of what was seen so far.",
@@ -480,7 +514,7 @@ static const struct mw_cli_option top_options[] = {
 const struct mw_cli_command mw_cli_command_top = {
 	.name = "top",
 	.summary = "a live table of what is not freed",
-	.synopsis = "memwatch top -p PID[,PID...] [OPTION...]\n",
+	.synopsis = "memwatch top -p PID|NAME,... [OPTION...]\n",
 	.help = "Watch processes, and show each second what one has allocated since the attach\n"
 		"and not freed, and how fast that grows: by stack, module or thread. Key h shows\n"
 		"the keys, q detaches and quits.\n\n",
@@ -561,7 +595,7 @@ static const struct mw_cli_option report_options[] = {
 	MW_CLI_ALL("all sections of the text report\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_FORCE(NULL),
-	MW_CLI_QUIET,
+	MW_CLI_QUIET("replace any file; no progress, no text report\n"),
 #define HELP(own, brief) own
 #include "cli/view_rows.inc"
 #undef HELP

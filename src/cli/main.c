@@ -6,6 +6,7 @@
 #include "doctor/doctor.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
+#include "session/select.h"
 #include "session/session.h"
 #include "session/terminal.h"
 #include "session/watchdog.h"
@@ -302,7 +303,7 @@ static struct mw_error *run_verb(const struct verb *verb, int argc, char **argv)
 		err = give_help(verb->command);
 	else if (options.action == MW_CLI_VERSION)
 		err = print_version();
-	else
+	else if (!(err = mw_select(&options.session, verb->command->takes_one ? verb->command->name : NULL)))
 		err = verb->run(&options);
 	mw_cli_options_deinit(&options);
 	return err;

@@ -2,6 +2,8 @@
 /* options.c: see options.h. */
 #include "cli/options.h"
 
+#include "session/select.h"
+
 #include "session/outputs.h"
 
 #include <memwatch/output.h>
@@ -349,7 +351,6 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 
 void mw_cli_options_deinit(struct mw_cli_options *options)
 {
-	free(options->session.pids.items);
-	options->session.pids = (struct mw_pids){.items = NULL};
+	mw_pids_deinit(&options->session.pids);
 	mw_cli_view_options_deinit(&options->view);
 }

@@ -33,7 +33,7 @@ enum mw_cli_type {
 	MW_CLI_TYPE_DEPTH,    /* uint32_t: frames */
 	MW_CLI_TYPE_TOP,      /* size_t: stacks */
 	MW_CLI_TYPE_PROCESS,  /* uint64_t: a process's place in a recording, from 1 */
-	MW_CLI_TYPE_PIDS,     /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
+	MW_CLI_TYPE_PIDS,     /* struct mw_pids: ids and names of processes, with commas between; appended */
 	MW_CLI_TYPE_TRACK,    /* struct mw_session_options: "heap", "vm", "heap,vm" */
 	MW_CLI_TYPE_ENGINE,   /* struct mw_session_options: which, and why that one */
 	MW_CLI_TYPE_KINDS,    /* bool[MW_KIND_COUNT] */
@@ -133,8 +133,9 @@ struct mw_cli_command {
 	const char *notes;                   /* lines of --help and the manual behind the options; NULL: none */
 	const char *status;                  /* what its exit status says */
 	enum mw_cli_completion operands;
-	bool launches; /* what stands behind "--" is a command */
-	bool permutes; /* options behind operands are taken before them */
+	bool takes_one; /* process: not several */
+	bool launches;  /* what stands behind "--" is a command */
+	bool permutes;  /* options behind operands are taken before them */
 	/* Take an operand. Errors: USAGE. */
 	struct mw_error *(*operand)(const struct mw_cli_command *command, struct mw_cli_options *options,
 				    const char *word);

@@ -2,6 +2,8 @@
 /* parse.c: the words of a command line to values (options.h). */
 #include "cli/options.h"
 
+#include "session/select.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -200,67 +202,51 @@ static struct mw_error *parse_moment(const char *option, const char *text, void 
 	return NULL;
 }
 
-/* The next of a comma-separated list in a buffer of its own; false where it is too long for any known word. */
-static bool next_word(const char **text, char word[WORD_MAX])
+static struct mw_error *add_name(struct mw_pids *pids, const char *text, size_t length)
 {
-	size_t length = strcspn(*text, ",");
-	bool fits = length < WORD_MAX;
+	char **names = realloc(pids->names, (pids->name_count + 1) * sizeof(*names));
 
-	if (fits) {
-		memcpy(word, *text, length);
-		word[length] = '\0';
-	}
-	*text += length;
-	return fits;
-}
-
-static struct mw_error *append_pid(struct mw_pids *pids, pid_t pid)
-{
-	pid_t *items;
-
-	for (size_t i = 0; i < pids->count; i++)
-		if (pids->items[i] == pid)
-			return NULL;
-	items = realloc(pids->items, (pids->count + 1) * sizeof(*items));
-	if (!items)
+	if (!names)
 		return mw_error_nomem();
-	items[pids->count] = pid;
-	pids->items = items;
-	pids->count++;
-	return NULL;
+	pids->names = names;
+	names[pids->name_count] = strndup(text, length);
+	return names[pids->name_count++] ? NULL : mw_error_nomem();
 }
 
 static struct mw_error *parse_pids(const char *option, const char *text, void *member)
 {
-	static const char hint[] = "It takes process ids with commas between, as in -p 1234 or -p 1234,1235";
-	const char *rest = text;
-	char word[WORD_MAX];
+	static const char hint[] = "It takes process ids and names with commas between, as in -p 1234,1235 or -p nginx";
 
-	for (;;) {
-		uint64_t value = 0;
+	for (const char *rest = text;; rest++) {
+		const size_t length = strcspn(rest, ",");
+		char word[WORD_MAX] = "";
+		uint64_t value;
 
-		if (*rest == ',' || !*rest)
-			return usage(option, text, "a process id is missing", hint);
-		if (!next_word(&rest, word) || !is_decimal(word, false))
-			return usage(option, text, "not a process id", hint);
-		errno = 0;
-		value = strtoull(word, NULL, 10);
-		if (errno || value == 0 || value > PID_MAX)
-			return usage(option, word, "no process can have this id",
-				     "Process ids go from 1 to 4194304; 'ps -e' lists those that run");
-		MW_TRY(append_pid(member, (pid_t)value));
+		if (!length)
+			return usage(option, text, "a process is missing", hint);
+		snprintf(word, sizeof(word), "%.*s", (int)(length < WORD_MAX ? length : WORD_MAX - 1), rest);
+		if (!is_decimal(word, false)) {
+			MW_TRY(add_name(member, rest, length));
+		} else {
+			errno = 0;
+			value = strtoull(word, NULL, 10);
+			if (errno || value == 0 || value > PID_MAX)
+				return usage(option, word, "no process can have this id",
+					     "Process ids go from 1 to 4194304; 'ps -e' lists those that run");
+			MW_TRY(mw_pids_add(member, (pid_t)value));
+		}
+		rest += length;
 		if (!*rest)
 			return NULL;
-		rest++;
 	}
 }
 
 bool mw_cli_is_pids(const char *word)
 {
 	struct mw_pids pids = {.items = NULL};
-	bool is = mw_error_none(parse_pids("", word, &pids));
+	bool is = mw_error_none(parse_pids("", word, &pids)) && !pids.name_count;
 
-	free(pids.items);
+	mw_pids_deinit(&pids);
 	return is;
 }
 

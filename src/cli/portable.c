@@ -11,6 +11,7 @@
 #include <string.h>
 
 void *__wrap_dlopen(const char *file, int flags);
+struct passwd *__wrap_getpwnam(const char *name);
 struct passwd *__wrap_getpwuid(uid_t uid);
 char *__wrap_setlocale(int category, const char *locale);
 char *__real_setlocale(int category, const char *locale);
@@ -23,8 +24,8 @@ void *__wrap_dlopen(const char *file, int flags)
 	return NULL;
 }
 
-/* As in getpwuid(), what is returned lasts until the next call. Users who are in no file have no name. */
-struct passwd *__wrap_getpwuid(uid_t uid)
+/* What is returned lasts until the next call. Users who are in no file have no name. */
+static struct passwd *find_user(const char *name, uid_t uid)
 {
 	static char text[4096];
 	static struct passwd entry;
@@ -33,10 +34,21 @@ struct passwd *__wrap_getpwuid(uid_t uid)
 
 	if (!file)
 		return NULL;
-	while (fgetpwent_r(file, &entry, text, sizeof(text), &found) == 0 && found->pw_uid != uid)
+	while (fgetpwent_r(file, &entry, text, sizeof(text), &found) == 0 &&
+	       (name ? strcmp(found->pw_name, name) != 0 : found->pw_uid != uid))
 		found = NULL;
 	fclose(file);
 	return found;
+}
+
+struct passwd *__wrap_getpwnam(const char *name)
+{
+	return find_user(name, 0);
+}
+
+struct passwd *__wrap_getpwuid(uid_t uid)
+{
+	return find_user(NULL, uid);
 }
 
 /* UTF-8 is built in. In any other character set memwatch writes ASCII. */

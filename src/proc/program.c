@@ -68,11 +68,12 @@ struct mw_error *mw_exe_read(pid_t pid, char **out)
 	return NULL;
 }
 
-static void free_arguments(char **argv, size_t count)
+void mw_command_free(char ***argv)
 {
-	for (size_t i = 0; i < count; i++)
-		free(argv[i]);
-	free(argv);
+	for (char **each = *argv; each && *each; each++)
+		free(*each);
+	free(*argv);
+	*argv = NULL;
 }
 
 static struct mw_error *split(const char *text, size_t size, char ***argv, size_t *count)
@@ -91,7 +92,7 @@ static struct mw_error *split(const char *text, size_t size, char ***argv, size_
 	for (size_t at = 0; at < size; at += strlen(text + at) + 1) {
 		list[used] = strdup(text + at);
 		if (!list[used]) {
-			free_arguments(list, used);
+			mw_command_free(&list);
 			return mw_error_nomem();
 		}
 		used++;
@@ -164,7 +165,7 @@ char *mw_exe_executed(pid_t tid, const char *exe)
 		return found;
 	if (count && strchr(argv[0], '/'))
 		found = check_executed(tid, argv[0], exe, &file);
-	free_arguments(argv, count);
+	mw_command_free(&argv);
 	return found;
 }
 

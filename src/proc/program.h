@@ -13,6 +13,8 @@
  * Arguments that are empty at the end are left out: they are the room behind a title. */
 struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
 struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
+/* Free these arguments, or none (NULL). */
+void mw_command_free(char ***argv);
 
 /*
  * The path that the program was executed by, where it has several names, by links (/usr/bin/redis-server for

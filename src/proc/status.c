@@ -262,7 +262,14 @@ static pid_t parse_pid(const char *text, char **end)
 	return (pid_t)value;
 }
 
-static struct mw_error *collect_tasks(DIR *directory, const char *path, struct pid_list *list)
+static int compare_pids(const void *left, const void *right)
+{
+	pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static struct mw_error *collect_ids(DIR *directory, const char *path, struct pid_list *list)
 {
 	for (;;) {
 		struct dirent *entry;
@@ -279,23 +286,38 @@ static struct mw_error *collect_tasks(DIR *directory, const char *path, struct p
 	}
 }
 
-struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count)
+/* A directory's entries that are ids. */
+static struct mw_error *list_ids(const char *path, pid_t **ids, size_t *count)
 {
 	MW_CLEANUP(list_free) struct pid_list list = {0};
-	const struct mw_path path = mw_path("/proc/%d/task", (int)pid);
-	DIR *directory = opendir(path.text);
+	DIR *directory = opendir(path);
 	struct mw_error *err;
 
 	if (!directory)
-		return mw_proc_error(errno, "open", path.text);
-	err = collect_tasks(directory, path.text, &list);
+		return mw_proc_error(errno, "open", path);
+	err = collect_ids(directory, path, &list);
 	(void)closedir(directory);
 	if (!err && !list.count)
-		err = mw_proc_error(ESRCH, "list", path.text);
+		err = mw_proc_error(ESRCH, "list", path);
 	if (err)
 		return err;
-	*tids = MW_TAKE(list.items);
+	*ids = MW_TAKE(list.items);
 	*count = list.count;
+	return NULL;
+}
+
+struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count)
+{
+	return list_ids(mw_path("/proc/%d/task", (int)pid).text, tids, count);
+}
+
+struct mw_error *mw_processes_read(pid_t **pids, size_t *count)
+{
+	*pids = NULL;
+	*count = 0;
+	MW_TRY(list_ids("/proc", pids, count));
+	if (*count)
+		qsort(*pids, *count, sizeof(**pids), compare_pids);
 	return NULL;
 }
 
@@ -343,22 +365,17 @@ struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *co
 /* By the parent that each process of the machine names. Errors: MEMORY, SYSTEM. */
 static struct mw_error *children_by_parent(pid_t pid, struct pid_list *list)
 {
-	MW_CLEANUP(list_free) struct pid_list all = {0};
-	DIR *directory = opendir("/proc");
-	struct mw_error *err;
+	MW_FREE pid_t *all = NULL;
+	size_t count;
 
-	if (!directory)
-		return mw_proc_error(errno, "open", "/proc");
-	err = collect_tasks(directory, "/proc", &all);
-	(void)closedir(directory);
-	for (size_t i = 0; i < all.count && !err; i++) {
+	MW_TRY(mw_processes_read(&all, &count));
+	for (size_t i = 0; i < count; i++) {
 		struct mw_status status;
 
-		if (mw_error_none(mw_status_read(all.items[i], &status)) && status.ppid == pid &&
-		    !list_add(list, all.items[i]))
-			err = mw_error_nomem();
+		if (mw_error_none(mw_status_read(all[i], &status)) && status.ppid == pid && !list_add(list, all[i]))
+			return mw_error_nomem();
 	}
-	return err;
+	return NULL;
 }
 
 static struct mw_error *children_by_thread(pid_t pid, struct pid_list *list)
@@ -380,13 +397,6 @@ static struct mw_error *children_by_thread(pid_t pid, struct pid_list *list)
 				return mw_error_nomem();
 	}
 	return NULL;
-}
-
-static int compare_pids(const void *left, const void *right)
-{
-	pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
-
-	return (a > b) - (a < b);
 }
 
 /* Those that have ended, or those that have not. */

@@ -80,6 +80,9 @@ bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc) MW_MUST_CHECK;
 /* The thread ids of a process. `*tids` is malloc'ed. Errors: GONE, DENIED, SYSTEM. */
 struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count) MW_MUST_CHECK;
 
+/* All processes, by number. `*pids` is malloc'ed. Errors: MEMORY, SYSTEM. */
+struct mw_error *mw_processes_read(pid_t **pids, size_t *count) MW_MUST_CHECK;
+
 /* A thread of a process that lives: the first one, or where that has ended another; `pid` where none is known. What
  * /proc tells of memory it tells of a living thread's only. */
 pid_t mw_live_thread(pid_t pid);

@@ -11,16 +11,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Process ids in the order they were named, each once. */
+/* Process ids in the order they were named, each once, and names of others, which are to be found. */
 struct mw_pids {
 	pid_t *items;
 	size_t count;
+	char **names; /* malloc'ed, as each of them */
+	size_t name_count;
+	size_t found; /* so many of `items`, at the end, were found by a name or what else they have in common */
 };
 
 /* All strings, and the command, are borrowed. */
 struct mw_session_options {
 	struct mw_pids pids;
-	char **command; /* NULL-terminated; NULL: attach to `pids` */
+	const char *cgroup, *container, *user; /* processes that are to be found; NULL: not given */
+	char **command;                        /* NULL-terminated; NULL: attach to `pids` */
 	size_t command_count;
 	uint64_t duration_ns;      /* 0: no limit */
 	uint64_t settle_ns;        /* how long frees are recorded after a window that lasted so long; 0: not at all */

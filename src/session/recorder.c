@@ -214,7 +214,8 @@ struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_reco
 	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
 	struct mw_engine_stats stats;
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
-	struct mw_stored_end end = {.figures = figures};
+	/* Without a window it ended before that began. */
+	struct mw_stored_end end = {.figures = figures, .ended = MW_END_EXIT};
 
 	emitter->runtimes = find_runtimes(recorder);
 	MW_TRY(mw_emitter_target(emitter, recorder));
@@ -419,13 +420,6 @@ struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 
 /* --- who it is -------------------------------------------------------------------------------------------------- */
 
-static void free_command(char **command, size_t count)
-{
-	for (size_t i = 0; command && i < count; i++)
-		free(command[i]);
-	free(command);
-}
-
 static void replace(char **text, char *by)
 {
 	if (!by)
@@ -453,7 +447,7 @@ void mw_recorder_identify(struct mw_recorder *recorder)
 	}
 	replace(&recorder->exe, exe);
 	if (command) {
-		free_command(recorder->command, recorder->command_count);
+		mw_command_free(&recorder->command);
 		recorder->command = command;
 		recorder->command_count = count;
 	}
@@ -480,7 +474,7 @@ static bool expect(struct mw_recorder *recorder, const char *path, char *const *
 {
 	recorder->comm = strndup(basename(path), 15);
 	recorder->exe = realpath(path, NULL);
-	recorder->command = calloc(count, sizeof(*recorder->command));
+	recorder->command = calloc(count + 1, sizeof(*recorder->command));
 	if (!recorder->comm || !recorder->command)
 		return false;
 	for (; recorder->command_count < count; recorder->command_count++) {
@@ -554,7 +548,7 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 	free(recorder->exe);
 	free(recorder->executed);
 	free(recorder->children);
-	free_command(recorder->command, recorder->command_count);
+	mw_command_free(&recorder->command);
 	memset(recorder, 0, sizeof(*recorder));
 }
 
@@ -682,6 +676,11 @@ static void emit_names(struct mw_error *err, const struct mw_perf_map *names, co
 	mw_error_destroy(err);
 }
 
+static void drop_modules(struct mw_modules **modules)
+{
+	mw_modules_destroy(*modules);
+}
+
 struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_reports *reports, size_t process)
 {
 	struct mw_session *session = recorder->session;
@@ -689,11 +688,16 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	struct mw_guarded_symbols guarded;
 	struct mw_view_symbols symbols;
 	struct mw_perf_map names = {.count = 0};
+	const struct mw_modules *modules = session->engine->ops->modules(session->engine, recorder->pid);
+	MW_CLEANUP(drop_modules) struct mw_modules *none = NULL;
 	struct mw_error *err, *unnamed;
 
 	MW_TRY(mw_watched_settle(watched));
 	mw_recorder_examine_heap(recorder);
-	MW_TRY(mw_guarded_symbols_init(&guarded, session->engine->ops->modules(session->engine, recorder->pid)));
+	/* It ended before its window began. */
+	if (!modules)
+		MW_TRY(mw_modules_create(&none));
+	MW_TRY(mw_guarded_symbols_init(&guarded, modules ? modules : none));
 	unnamed = mw_perf_map_read(&recorder->jit, &names);
 	mw_symbolizer_set_names(guarded.symbolizer, &names);
 	symbols = mw_guarded_symbols_of(&guarded);

@@ -20,208 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- the command: a child that waits before its exec until it is attached to and told to go ----------------------- */
-
-static struct mw_error *cannot_run(const char *command, int errnum)
-{
-	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot run '%s'", command);
-
-	switch (errnum) {
-	case ENOENT:
-		return mw_error_hint(err, strchr(command, '/') ? "Check its path"
-							       : "It is in no directory of PATH; give its path");
-	case EACCES:
-		return mw_error_hint(err, "It is not executable: see its mode with 'ls -l'");
-	case EISDIR:
-		return mw_error_hint(err, "Name a program");
-	default:
-		return err;
-	}
-}
-
-/* 0, or why this file can't be run. */
-static int check_file(const char *path)
-{
-	struct stat info;
-
-	if (stat(path, &info) != 0)
-		return errno;
-	if (S_ISDIR(info.st_mode))
-		return EISDIR;
-	if (!S_ISREG(info.st_mode))
-		return EACCES;
-	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
-}
-
-/* What execvp() would find, malloc'ed; else NULL, and why not: 0 without memory. A file that may not be run is passed over,
- * but remembered as the reason. */
-static char *find_program(const char *command, int *why)
-{
-	const char *path = getenv("PATH");
-
-	*why = ENOENT;
-	if (strchr(command, '/')) {
-		*why = check_file(command);
-		return *why ? NULL : strdup(command);
-	}
-	for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':') ? strchr(path, ':') + 1 : NULL) {
-		int length = (int)strcspn(path, ":");
-		char *candidate = NULL;
-		int errnum;
-
-		if (asprintf(&candidate, "%.*s/%s", length ? length : 1, length ? path : ".", command) < 0) {
-			*why = 0;
-			return NULL;
-		}
-		errnum = check_file(candidate);
-		if (!errnum)
-			return candidate;
-		free(candidate);
-		if (errnum == EACCES)
-			*why = errnum;
-	}
-	return NULL;
-}
-
-/* The kernel takes set-user-id from a traced program unless the tracer is privileged: it would run as another. */
-static struct mw_error *check_setuid(const char *path)
-{
-	struct stat info;
-	struct mw_error *err;
-
-	if (geteuid() == 0 || stat(path, &info) != 0)
-		return NULL;
-	if (!((info.st_mode & S_ISUID) && info.st_uid != geteuid()) &&
-	    !((info.st_mode & S_ISGID) && info.st_gid != getegid()))
-		return NULL;
-	err = mw_error_create(MW_ERROR_DENIED, 0, "'%s' is set-user-id: traced, it would run without its privileges",
-			      path);
-	return mw_error_hint(err, "Run memwatch as root (sudo memwatch ...)");
-}
-
-/* The child's side: nothing but async-signal-safe calls. */
-static void wait_and_exec(char **command, const char *path, int go, int report)
-{
-	char byte;
-	ssize_t got;
-	int errnum;
-
-	mw_process_setup_restore();
-	do
-		got = read(go, &byte, 1);
-	while (got < 0 && errno == EINTR);
-	if (got != 1)
-		_exit(127); /* memwatch has changed its mind, or is gone */
-	execv(path, command);
-	/* A script without "#!": execvp gives it to the shell, as shells do. */
-	if (errno == ENOEXEC)
-		execvp(path, command);
-	errnum = errno;
-	if (write(report, &errnum, sizeof(errnum)) < 0)
-		_exit(126);
-	_exit(127);
-}
-
-static struct mw_error *fork_child(char **command, struct mw_launch *launch)
-{
-	int go[2], report[2];
-
-	if (pipe2(go, O_CLOEXEC) != 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make a pipe");
-	launch->go_fd = go[1];
-	if (pipe2(report, O_CLOEXEC) != 0) {
-		struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make a pipe");
-
-		close(go[0]);
-		return err;
-	}
-	launch->error_fd = report[0];
-	launch->pid = fork();
-	if (launch->pid == 0) {
-		close(go[1]); /* or its own copy would keep it waiting when memwatch is gone */
-		wait_and_exec(command, launch->path, go[0], report[1]);
-	}
-	close(go[0]);
-	close(report[1]);
-	fcntl(report[0], F_SETFL, O_NONBLOCK);
-	if (launch->pid < 0) {
-		launch->pid = 0;
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot fork");
-	}
-	return NULL;
-}
-
-/* A child that was not let go ends without having run anything; one that was runs on. Fine twice. */
-static void deinit_launch(struct mw_launch *launch)
-{
-	if (launch->go_fd >= 0) {
-		close(launch->go_fd);
-		/* It ends by itself now, but where another process holds the pipe as well; it is no program yet. An
-		 * engine that let it go has not taken its status. */
-		if (launch->pid > 0) {
-			kill(launch->pid, SIGKILL);
-			waitpid(launch->pid, NULL, 0);
-		}
-	}
-	if (launch->error_fd >= 0)
-		close(launch->error_fd);
-	free(launch->path);
-	*launch = (struct mw_launch){.go_fd = -1, .error_fd = -1};
-}
-
-/* Find the program as a shell would and fork. The child waits, with limits, signals and mask as memwatch found them. */
-static struct mw_error *start_command(char **command, struct mw_launch *out)
-{
-	struct mw_launch launch = {.go_fd = -1, .error_fd = -1};
-	struct mw_error *err;
-	int why;
-
-	launch.path = find_program(command[0], &why);
-	if (!launch.path)
-		return why ? cannot_run(command[0], why) : mw_error_nomem();
-	err = check_setuid(launch.path);
-	if (!err)
-		err = mw_preflight_program(launch.path);
-	if (!err)
-		err = fork_child(command, &launch);
-	if (err) {
-		deinit_launch(&launch);
-		return err;
-	}
-	*out = launch;
-	return NULL;
-}
-
-/* Let the attached child do its exec. */
-static struct mw_error *let_command_go(struct mw_launch *launch)
-{
-	ssize_t wrote;
-	int errnum;
-
-	do
-		wrote = write(launch->go_fd, "", 1);
-	while (wrote < 0 && errno == EINTR);
-	errnum = errno;
-	close(launch->go_fd);
-	launch->go_fd = -1;
-	if (wrote != 1)
-		return mw_error_create(MW_ERROR_SYSTEM, errnum, "the command's process %d has ended before its start",
-				       (int)launch->pid);
-	return NULL;
-}
-
-/* Did the exec fail? NULL where it did not, or is still to come. */
-static struct mw_error *check_command(struct mw_launch *launch, char **command)
-{
-	int errnum = 0;
-
-	if (launch->error_fd < 0 || read(launch->error_fd, &errnum, sizeof(errnum)) != (ssize_t)sizeof(errnum))
-		return NULL;
-	return cannot_run(command[0], errnum);
-}
-
-/* --- the session -------------------------------------------------------------------------------------------------- */
-
 #define RESERVE       (8 << 20)           /* bytes, for the detach */
 #define MOST_ATTEMPTS 3                   /* to attach */
 #define TURN_NS       UINT64_C(250000000) /* while it settles, until what is shown of it is brought up to date */
@@ -250,16 +48,18 @@ static void show_progress(struct mw_session *session, uint64_t time_ns)
 	mw_progress_window(&session->progress, &window);
 }
 
+/* Of a process that ended before its window began: an empty one. */
 static const struct mw_window_info *window_of(const struct mw_session *session, size_t i)
 {
-	return session->engine->ops->window(session->engine, session->recorders[i].pid);
+	static const struct mw_window_info none = {.ended = MW_END_EXIT, .over = true, .gone = true};
+	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->recorders[i].pid);
+
+	return window ? window : &none;
 }
 
 static bool is_over(const struct mw_session *session, size_t i)
 {
-	const struct mw_window_info *window = window_of(session, i);
-
-	return !window || window->over;
+	return window_of(session, i)->over;
 }
 
 /* What has come since is emitted. Where there is no memory for it now it will be later. */
@@ -336,16 +136,16 @@ static struct mw_error *on_stopped(void *context, pid_t pid)
 }
 
 /* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
-static struct mw_error *check_shared(const struct mw_pids *pids)
+static struct mw_error *check_shared(const pid_t *pids, size_t count)
 {
-	for (size_t i = 0; i < pids->count; i++)
-		for (size_t j = i + 1; j < pids->count; j++) {
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++) {
 			struct mw_error *err;
 
-			if (mw_shares_memory(pids->items[i], pids->items[j]) != 1)
+			if (mw_shares_memory(pids[i], pids[j]) != 1)
 				continue;
 			err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "processes %d and %d share their memory",
-					      (int)pids->items[i], (int)pids->items[j]);
+					      (int)pids[i], (int)pids[j]);
 			return mw_error_hint(err, "Give only one of them");
 		}
 	return NULL;
@@ -380,18 +180,82 @@ static struct mw_error *prepare_watched(struct mw_session *session, size_t count
 	return NULL;
 }
 
+/*
+ * What was found by its name or group, but can't be watched, is left out, and not in silence; NULL then. What was named by
+ * its id is to be watched, or nothing is.
+ */
+static struct mw_error *leave_out(const struct mw_session_options *options, pid_t pid, const char *name,
+				  struct mw_error *err)
+{
+	const struct mw_pids *pids = &options->pids;
+
+	for (size_t i = 0; i + pids->found < pids->count; i++)
+		if (pids->items[i] == pid)
+			return err;
+	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)pid, name, mw_error_text(err));
+	mw_error_destroy(err);
+	return NULL;
+}
+
+/* Does it share its memory with one of those before? That one is watched then. */
+static bool is_shared(const pid_t *pids, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (mw_shares_memory(pids[i], pid) == 1)
+			return true;
+	return false;
+}
+
+/* Into `out`, which has room for all: those that can be watched, as far as can be seen. */
+static struct mw_error *choose(const struct mw_session_options *options, pid_t *out, size_t *count)
+{
+	const struct mw_pids *pids = &options->pids;
+	size_t named = pids->count - pids->found, seen = 0;
+
+	for (size_t i = 0; i < pids->count; i++) {
+		struct mw_error *err;
+		char name[17];
+		bool passed;
+
+		mw_comm_read(pids->items[i], pids->items[i], name);
+		err = mw_preflight(pids->items[i]);
+		passed = !err;
+		MW_TRY(leave_out(options, pids->items[i], name, err));
+		if (passed && (i < named || !is_shared(out, seen, pids->items[i])))
+			out[seen++] = pids->items[i];
+	}
+	MW_TRY(check_shared(out, named));
+	*count = 0;
+	for (size_t i = 0; i < seen; i++) {
+		struct mw_error *err = mw_preflight_sharing(out[i]);
+		bool passed = !err;
+		char name[17];
+
+		mw_comm_read(out[i], out[i], name);
+		MW_TRY(leave_out(options, out[i], name, err));
+		if (passed)
+			out[(*count)++] = out[i];
+	}
+	if (*count)
+		return NULL;
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_UNSUPPORTED, 0, "none of these %zu processes can be watched", pids->count),
+		"memwatch doctor -p PID says more of one");
+}
+
 static struct mw_error *prepare_attached(struct mw_session *session)
 {
-	const struct mw_pids *pids = &session->options->pids;
+	MW_FREE pid_t *pids = calloc(session->options->pids.count + 1, sizeof(*pids));
+	size_t count;
 
-	for (size_t i = 0; i < pids->count; i++)
-		MW_TRY(mw_preflight(pids->items[i]));
-	MW_TRY(check_shared(pids));
-	for (size_t i = 0; i < pids->count; i++)
-		MW_TRY(mw_preflight_sharing(pids->items[i]));
-	MW_TRY(prepare_watched(session, pids->count));
-	for (; session->count < pids->count; session->count++)
-		mw_recorder_init(&session->recorders[session->count], pids->items[session->count],
+	if (!pids)
+		return mw_error_nomem();
+	MW_TRY(choose(session->options, pids, &count));
+	MW_TRY(prepare_watched(session, count));
+	for (; session->count < count; session->count++)
+		mw_recorder_init(&session->recorders[session->count], pids[session->count],
 				 session->watched.items[session->count], &session->emitters[session->count]);
 	return NULL;
 }
@@ -402,7 +266,7 @@ static struct mw_error *prepare_launched(struct mw_session *session)
 
 	MW_TRY(mw_preflight_proc());
 	MW_TRY(prepare_watched(session, 1));
-	MW_TRY(start_command(options->command, &session->launch));
+	MW_TRY(mw_launch_start(options->command, &session->launch));
 	MW_TRY(mw_recorder_init_launched(&session->recorders[0], session->launch.pid, session->watched.items[0],
 					 &session->emitters[0], session->launch.path, options->command,
 					 options->command_count));
@@ -459,10 +323,7 @@ static struct mw_error *prepare_recording(struct mw_session *session)
 static struct mw_error *end_recording(struct mw_session *session)
 {
 	for (size_t i = 0; i < session->count; i++) {
-		const struct mw_window_info *window = window_of(session, i);
-
-		if (window)
-			emit_marks(session, i, window->length_ns);
+		emit_marks(session, i, window_of(session, i)->length_ns);
 		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i]));
 	}
 	return NULL;
@@ -515,27 +376,61 @@ static struct mw_error *start(struct mw_session *session, struct mw_recorder *re
 	}
 }
 
+/* The last of the processes takes that place, whose own is not watched. */
+static void give_place(struct mw_session *session, size_t i)
+{
+	struct mw_recorder *recorder = &session->recorders[i], *last = &session->recorders[--session->count];
+	const struct mw_recorder before = *recorder;
+	pid_t pid = last->pid;
+
+	mw_recorder_deinit(recorder);
+	if (recorder != last) {
+		mw_recorder_deinit(last);
+		mw_recorder_init(recorder, pid, before.watched, before.emitter);
+		recorder->sink = before.sink;
+		recorder->session = before.session;
+		recorder->end_ns = before.end_ns;
+		recorder->settles = before.settles;
+	}
+	session->reports.count = session->reports.count ? session->count : 0;
+}
+
 /* All that takes long, for all of them, while all run. */
 static struct mw_error *attach_all(struct mw_session *session)
 {
-	for (size_t i = 0; i < session->count; i++) {
+	for (size_t i = 0; i < session->count;) {
 		struct mw_recorder *recorder = &session->recorders[i];
+		struct mw_error *err;
 
 		if (session->options->heap_before)
 			mw_recorder_look_at_heap_before(recorder);
 		if (!recorder->launched)
 			mw_recorder_look_first(recorder);
-		MW_TRY(attach(session, recorder));
+		err = attach(session, recorder);
+		if (!err) {
+			i++;
+			continue;
+		}
+		if (session->count == 1 || session->options->command || session->none_left_out)
+			return err;
+		err = mw_program_explain(recorder->pid, &recorder->program, err);
+		MW_TRY(leave_out(session->options, recorder->pid, recorder->comm, err));
+		give_place(session, i);
 	}
-	return session->launch.pid ? let_command_go(&session->launch) : NULL;
+	return session->launch.pid ? mw_launch_go(&session->launch) : NULL;
 }
 
 /* One is stopped at a time, while those that were started before run, and are served in between. */
 static struct mw_error *start_all(struct mw_session *session)
 {
 	for (size_t i = 0; i < session->count; i++) {
-		MW_TRY(start(session, &session->recorders[i]));
-		MW_TRY(mw_emitter_target(&session->emitters[i], &session->recorders[i]));
+		struct mw_recorder *recorder = &session->recorders[i];
+		struct mw_error *err = start(session, recorder);
+
+		if (err && session->count > 1 && !session->none_left_out)
+			err = leave_out(session->options, recorder->pid, recorder->comm, err);
+		MW_TRY(err);
+		MW_TRY(mw_emitter_target(&session->emitters[i], recorder));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
 	}
 	/* From now on there is a recording, whatever becomes of us. */
@@ -628,9 +523,8 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 /* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
 static struct mw_error *check_became(const struct mw_session *session)
 {
-	const struct mw_window_info *window = window_of(session, 0);
-
-	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
+	return window_of(session, 0)->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command")
+							   : NULL;
 }
 
 /* At heaps, where the engine's tracing is not in the way of that: before hooks are lifted what is freed until then is
@@ -697,7 +591,7 @@ static struct mw_error *end_windows(struct mw_session *session)
 		struct mw_recorder *recorder = &session->recorders[i];
 		const struct mw_window_info *window = window_of(session, i);
 
-		if (window && window->length_ns)
+		if (window->length_ns)
 			recorder->end_ns = window->length_ns;
 		recorder->to_look = leaks && !is_over(session, i);
 		if (leaks && !recorder->to_look)
@@ -733,7 +627,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	session->own_cpu_ns = mw_clock_ns_of(CLOCK_PROCESS_CPUTIME_ID) - session->cpu_begin_ns;
 	mw_progress_clear(&session->progress);
 	if (session->launch.pid) {
-		struct mw_error *not_run = check_command(&session->launch, session->options->command);
+		struct mw_error *not_run = mw_launch_check(&session->launch, session->options->command);
 
 		err = mw_error_first(not_run, err);
 		if (!err)
@@ -751,7 +645,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 
 void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress)
 {
-	*session = (struct mw_session){.options = options, .launch = {.go_fd = -1, .error_fd = -1}};
+	*session = (struct mw_session){.options = options, .launch = MW_LAUNCH_NONE};
 	mw_progress_init(&session->progress, progress);
 }
 
@@ -778,7 +672,7 @@ struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err
 	mw_progress_deinit(&session->progress);
 	if (session->engine)
 		session->engine->ops->destroy(session->engine);
-	deinit_launch(&session->launch);
+	mw_launch_deinit(&session->launch);
 	mw_store_destroy(session->writer);
 	for (size_t i = 0; i < session->count; i++) {
 		mw_emitter_deinit(&session->emitters[i]);

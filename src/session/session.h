@@ -8,19 +8,12 @@
 #ifndef MW_SESSION_SESSION_H
 #define MW_SESSION_SESSION_H
 
+#include "session/launch.h"
 #include "session/options.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
 #include "session/recorder.h"
 #include "store/writer.h"
-
-/* A command that is launched. */
-struct mw_launch {
-	pid_t pid;    /* 0: none */
-	char *path;   /* the program, as it will be found */
-	int go_fd;    /* a byte here lets it go; closed without one, it ends */
-	int error_fd; /* errno, should the exec fail */
-};
 
 struct mw_session {
 	const struct mw_session_options *options;
@@ -47,6 +40,7 @@ struct mw_session {
 	void *context;
 	bool nameless;       /* the recording does not get its name: nobody has asked for it yet */
 	void (*leave)(void); /* as mw_watchdog_plan has it */
+	bool none_left_out;  /* one that can't be attached to is an error, also where it was found by its name */
 	bool stays_by;       /* whoever watches calls mw_watchdog_end() when there is nothing more to leave */
 };
 

@@ -261,6 +261,8 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 		return mw_error_nomem();
 	top->options = options;
 	mw_session_init(&top->session, options, false);
+	/* Each has a place on the screen by then. */
+	top->session.none_left_out = true;
 	err = prepare(top);
 	if (!err)
 		err = watch(top);

@@ -85,7 +85,7 @@ class Documents(unittest.TestCase):
         done = run('groff', '-man', '-ww', '-z', '-Tutf8', f'{DOCUMENTS}/memwatch.1')
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
         page = run('groff', '-man', '-Tascii', '-P-cbou', f'{DOCUMENTS}/memwatch.1').stdout
-        for text in ('NAME', 'SYNOPSIS', '-p, --pid PID[,PID...]', '--max-memory SIZE', 'memwatch report',
+        for text in ('NAME', 'SYNOPSIS', '-p, --pid PID|NAME,...', '--max-memory SIZE', 'memwatch report',
                      "function:~'^shop::(Order|Basket)'", 'EXIT STATUS'):
             self.assertIn(text, page)
 

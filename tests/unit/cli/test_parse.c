@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_parse.c: words of a command line, good and bad. */
 #include "cli/options.h"
+#include "session/select.h"
 #include "unit.h"
 
 #include <setjmp.h>
@@ -155,14 +156,31 @@ static void test_pids(void **state)
 	assert_int_equal(pids.items[0], 12);
 	assert_int_equal(pids.items[1], 4194304);
 	assert_int_equal(pids.items[2], 13);
-	free(pids.items);
+	assert_int_equal(pids.name_count, 0);
+	mw_pids_deinit(&pids);
+}
+
+static void test_names_of_processes(void **state)
+{
+	static const char *const names[] = {"nginx", "Web Content", "7z", "-bash", "0x1", "1.5", "/usr/sbin/nginx"};
+	struct mw_pids pids = {0};
+
+	(void)state;
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PIDS, "--pid", "nginx,12,Web Content", &pids));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PIDS, "--pid", "7z,-bash,0x1,1.5,/usr/sbin/nginx", &pids));
+	assert_int_equal(pids.count, 1);
+	assert_int_equal(pids.items[0], 12);
+	assert_int_equal(pids.name_count, 7);
+	for (size_t i = 0; i < 7; i++)
+		assert_string_equal(pids.names[i], names[i]);
+	mw_pids_deinit(&pids);
+	assert_int_equal(pids.name_count, 0);
 }
 
 static void test_pids_refused(void **state)
 {
 	static const char *const bad[] = {
-		"",    ",",   "0",    "-1", "1,,2", ",1",  "1,",  "99999999999",          "4194305",
-		"abc", "1 2", "1, 2", "+1", "0x1",  "1.5", "1;2", "18446744073709551617",
+		"", ",", "0", "1,,2", ",1", "1,", "99999999999", "4194305", "nginx,", "18446744073709551617",
 	};
 
 	(void)state;
@@ -170,7 +188,7 @@ static void test_pids_refused(void **state)
 		struct mw_pids pids = {0};
 
 		assert_usage(mw_cli_parse(MW_CLI_TYPE_PIDS, "--pid", bad[i], &pids), "--pid");
-		free(pids.items);
+		mw_pids_deinit(&pids);
 	}
 }
 
@@ -274,12 +292,19 @@ static void test_nearest(void **state)
 UNIT_GROUP(parse)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_seconds),      cmocka_unit_test(test_seconds_refused),
-		cmocka_unit_test(test_count),        cmocka_unit_test(test_pids),
-		cmocka_unit_test(test_pids_refused), cmocka_unit_test(test_track),
-		cmocka_unit_test(test_nearest),      cmocka_unit_test(test_size),
-		cmocka_unit_test(test_share),        cmocka_unit_test(test_percent),
-		cmocka_unit_test(test_moment),       cmocka_unit_test(test_is_pids),
+		cmocka_unit_test(test_seconds),
+		cmocka_unit_test(test_seconds_refused),
+		cmocka_unit_test(test_count),
+		cmocka_unit_test(test_pids),
+		cmocka_unit_test(test_names_of_processes),
+		cmocka_unit_test(test_pids_refused),
+		cmocka_unit_test(test_track),
+		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_moment),
+		cmocka_unit_test(test_is_pids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+/* select.c: see select.h. */
+#include "session/select.h"
+
+#include "base/cleanup.h"
+#include "proc/processes.h"
+#include "proc/program.h"
+#include "proc/status.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN 10u /* of several where one is wanted */
+
+struct mw_error *mw_pids_add(struct mw_pids *pids, pid_t pid)
+{
+	pid_t *items;
+
+	for (size_t i = 0; i < pids->count; i++)
+		if (pids->items[i] == pid)
+			return NULL;
+	items = realloc(pids->items, (pids->count + 1) * sizeof(*items));
+	if (!items)
+		return mw_error_nomem();
+	items[pids->count] = pid;
+	pids->items = items;
+	pids->count++;
+	return NULL;
+}
+
+void mw_pids_deinit(struct mw_pids *pids)
+{
+	for (size_t i = 0; i < pids->name_count; i++)
+		free(pids->names[i]);
+	free(pids->names);
+	free(pids->items);
+	*pids = (struct mw_pids){.items = NULL};
+}
+
+/* A name first, since there are users whose names are numbers. */
+static struct mw_error *find_user(const char *text, uid_t *out)
+{
+	struct passwd *entry = getpwnam(text);
+	unsigned long value;
+	char *end;
+
+	if (entry) {
+		*out = entry->pw_uid;
+		return NULL;
+	}
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || value > UINT32_MAX - 1)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--user '%.64s': there is no such user", text),
+				     "It takes a user's name or number, as in --user postgres");
+	*out = (uid_t)value;
+	return NULL;
+}
+
+static struct mw_error *nobody(const struct mw_session_options *options, const char *name)
+{
+	const char *option = name                 ? "--pid"
+			     : options->cgroup    ? "--cgroup"
+			     : options->container ? "--container"
+						  : "--user";
+	const char *value = name                 ? name
+			    : options->cgroup    ? options->cgroup
+			    : options->container ? options->container
+						 : options->user;
+	bool narrowed = name ? options->cgroup || options->container || options->user
+			     : (options->cgroup != NULL) + (options->container != NULL) + (options->user != NULL) > 1;
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.200s': there is no such process%s", option,
+					       value, narrowed ? " that is also in the given group" : "");
+
+	return mw_error_hint(err, name ? "It takes process ids and names; 'ps -e' lists those that run"
+				       : "It takes what 'ps -eo pid,user,comm,cgroup' shows of a process that runs");
+}
+
+/* Append those that are found. */
+static struct mw_error *find(const struct mw_process_match *match, struct mw_session_options *options)
+{
+	struct mw_pids *pids = &options->pids;
+	MW_FREE pid_t *found = NULL;
+	size_t count;
+
+	MW_TRY(mw_processes_find(match, &found, &count));
+	if (!count)
+		return nobody(options, match->name);
+	for (size_t i = 0; i < count; i++) {
+		size_t before = pids->count;
+
+		MW_TRY(mw_pids_add(pids, found[i]));
+		pids->found += pids->count - before;
+	}
+	return NULL;
+}
+
+/* "1234 (nginx: master process)" */
+static void describe(pid_t pid, char *out, size_t size)
+{
+	MW_CLEANUP(mw_command_free) char **argv = NULL;
+	size_t words, used;
+	char name[17];
+
+	mw_comm_read(pid, pid, name);
+	mw_error_destroy(mw_command_read(pid, &argv, &words));
+	used = (size_t)snprintf(out, size, "%d (%.40s", (int)pid, argv && argv[0] ? argv[0] : name);
+	for (size_t i = 1; argv && argv[0] && argv[i] && used < 60 && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, " %.20s", argv[i]);
+	if (used < size)
+		snprintf(out + used, size - used, ")");
+}
+
+static struct mw_error *too_many(const char *command, const struct mw_pids *pids)
+{
+	char list[2048] = "", one[128];
+	size_t used = 0;
+
+	for (size_t i = 0; i < pids->count && i < SHOWN; i++) {
+		describe(pids->items[i], one, sizeof(one));
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", one);
+	}
+	if (pids->count > SHOWN)
+		snprintf(list + used, sizeof(list) - used, " and %zu more", pids->count - SHOWN);
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and these are meant: %s", command, list),
+		"Name one by its id, as in: memwatch %s -p %d", command, (int)pids->items[0]);
+}
+
+struct mw_error *mw_select(struct mw_session_options *options, const char *takes_one)
+{
+	struct mw_process_match match = {
+		.cgroup = options->cgroup,
+		.container = options->container,
+		.by_user = options->user,
+	};
+	const struct mw_pids *pids = &options->pids;
+
+	if (options->user)
+		MW_TRY(find_user(options->user, &match.user));
+	for (size_t i = 0; i < pids->name_count; i++) {
+		match.name = pids->names[i];
+		MW_TRY(find(&match, options));
+	}
+	if (!pids->name_count && (options->cgroup || options->container || options->user))
+		MW_TRY(find(&match, options));
+	return takes_one && pids->count > 1 ? too_many(takes_one, pids) : NULL;
+}

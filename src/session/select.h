@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* select.h: the processes of a session, and how those are found that are named by anything but their ids. */
+#ifndef MW_SESSION_SELECT_H
+#define MW_SESSION_SELECT_H
+
+#include "session/options.h"
+
+#include <memwatch/error.h>
+
+/* Append an id that is not there yet. Errors: MEMORY. */
+struct mw_error *mw_pids_add(struct mw_pids *pids, pid_t pid) MW_MUST_CHECK;
+/* Empty then. */
+void mw_pids_deinit(struct mw_pids *pids);
+
+/*
+ * Find what is named by anything but ids, and append it to the options' ids. `takes_one`: the command, where it takes one
+ * process; NULL: several. Errors: USAGE: there is none, or there are several where one is taken; MEMORY, SYSTEM.
+ */
+struct mw_error *mw_select(struct mw_session_options *options, const char *takes_one) MW_MUST_CHECK;
+
+#endif
