@@ -571,6 +571,8 @@ static struct mw_error *check_report(const struct mw_cli_command *command, struc
 }
 
 static const struct mw_cli_option report_options[] = {
+	MW_CLI_OPTION("pid", 'p', NOTHING, "PID|NAME,...", "only these of the recording's processes\n",
+		      "Only these of the recording's processes, by their ids or names.", NULL, PIDS, report.pids),
 	MW_CLI_OPTION("from", 0, NOTHING, "TIME", "start of the interval, as 30, 10s, 1m30s (default: 0)\n",
 		      "The start of the interval, since the window's start, as in 30, 2.5, 10s or 1m30s; 0 by default.",
 		      NULL, MOMENT, report.from_ns),

@@ -223,6 +223,7 @@ static struct mw_error *report_all(struct replay *replay)
 	MW_TRY(find_peak(replay));
 	MW_TRY(mw_reports_replay(&replay->reports, &wish, replay->replay, &replay->interval));
 	mw_progress_clear(&replay->progress);
+	MW_TRY(mw_reports_keep(&replay->reports, &options->pids));
 	report_cut(mw_replay_state(replay->replay));
 	return mw_reports_write(&replay->reports, &replay->outputs);
 }

@@ -352,5 +352,6 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 void mw_cli_options_deinit(struct mw_cli_options *options)
 {
 	mw_pids_deinit(&options->session.pids);
+	mw_pids_deinit(&options->report.pids);
 	mw_cli_view_options_deinit(&options->view);
 }

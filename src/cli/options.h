@@ -172,6 +172,7 @@ enum mw_cli_action {
 
 struct mw_cli_report_options {
 	const char *recording;
+	struct mw_pids pids;                     /* the processes that are reported; none: all */
 	uint64_t from_ns, to_ns;                 /* to_ns UINT64_MAX: the window's end */
 	bool has_to;                             /* --to was given */
 	bool at_peak;                            /* what was outstanding when most was */

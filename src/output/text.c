@@ -263,9 +263,9 @@ static void put_header(struct mw_text *text)
 	}
 }
 
-static void put_rule(struct mw_text *text, size_t index, size_t count)
+static void put_rule(struct mw_text *text, size_t index, size_t count, bool first)
 {
-	if (index)
+	if (!first)
 		fputc('\n', text->stream);
 	mw_line_printf(&text->line, "=== process %zu of %zu: ", index + 1, count);
 	mw_line_name(&text->line, text->report->target.comm);
@@ -274,7 +274,7 @@ static void put_rule(struct mw_text *text, size_t index, size_t count)
 	mw_text_line(text, MW_STYLE_HEADING);
 }
 
-static struct mw_amount impacting_of(const struct mw_report *report)
+struct mw_amount mw_text_impacting(const struct mw_report *report)
 {
 	struct mw_amount sum = report->totals[MW_KIND_HEAP].impacting;
 
@@ -283,6 +283,7 @@ static struct mw_amount impacting_of(const struct mw_report *report)
 	return sum;
 }
 
+#define SINGLY   3  /* so many processes are also reported one after another */
 #define CHILDREN 16 /* so many are named */
 
 /* How many children were not watched. */
@@ -677,11 +678,13 @@ static struct mw_error *write_report(const struct mw_report *const *reports, siz
 	/* Narrower, the tables would have to be cut. */
 	if (clamped.width && clamped.width < MW_TEXT_LEAST_WIDTH)
 		clamped.width = MW_TEXT_LEAST_WIDTH;
-	for (size_t i = 0; i < count; i++) {
+	if (count > 1 && !options->views)
+		mw_text_processes(&text, reports, count);
+	for (size_t i = 0; i < count && (count <= SINGLY || options->all || options->views); i++) {
 		text.report = reports[i];
-		text.impacting = impacting_of(reports[i]);
+		text.impacting = mw_text_impacting(reports[i]);
 		if (count > 1)
-			put_rule(&text, i, count);
+			put_rule(&text, i, count, i == 0 && options->views);
 		put_report(&text, options->views ? options->views[i] : NULL);
 	}
 	failed = text.line.failed;

@@ -59,12 +59,21 @@ void mw_text_count_error(struct mw_line *line, bool sampled, double variance);
 /* What blocks of a heap are alike in: "shop::Session, 40 bytes, arena 1"; class and arena NULL, size unknown: not that. */
 void mw_text_heap_kind(struct mw_line *line, const char *class_name, uint64_t size, const char *arena);
 
+/* Of heap and vm blocks, what was not freed. */
+struct mw_amount mw_text_impacting(const struct mw_report *report);
+
 /* The part of a path behind its last slash. */
 const char *mw_text_base_name(const char *path);
 
 /* The parts of a report. Each writes nothing where there is nothing to say. */
 void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some, and by what else the process grew */
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
+/* What a suspect is called in a word: LOST, LEAK, GROWS, OPEN. */
+const char *mw_text_suspect_word(const struct mw_report_suspect *suspect);
+/* Its line: shop::link_session() server.cpp:25 */
+void mw_text_place(struct mw_text *text, const struct mw_report_suspect *suspect);
+/* Of several processes: a table of them, and the answer of all together. */
+void mw_text_processes(struct mw_text *text, const struct mw_report *const *reports, size_t count);
 /* One line of a suspect or a stack: what of it was only in flight. */
 void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later, const struct mw_spreads *spreads);
 void mw_text_totals(struct mw_text *text);

@@ -18,7 +18,7 @@
 #define LEAST_RATE   1.0  /* bytes a day: less is not worth a projection */
 #define FAR          (10 * 365.25 * 86400) /* seconds: later than that nobody waits for it */
 
-static const char *word_of(const struct mw_report_suspect *suspect)
+const char *mw_text_suspect_word(const struct mw_report_suspect *suspect)
 {
 	if (suspect->lost.count)
 		return "LOST";
@@ -52,8 +52,7 @@ static void add_caller(struct mw_text *text, const struct mw_report_suspect *sus
 	mw_line_printf(line, ")");
 }
 
-/* shop::link_session() server.cpp:25 */
-static void add_place(struct mw_text *text, const struct mw_report_suspect *suspect)
+void mw_text_place(struct mw_text *text, const struct mw_report_suspect *suspect)
 {
 	const struct mw_report_frame *frame = suspect->frame;
 	struct mw_line *line = &text->line;
@@ -175,8 +174,8 @@ static void put_answer(struct mw_text *text, const struct mw_report_suspect *sus
 	struct mw_line *line = &text->line;
 	double seconds = text->report->window.to - text->report->window.from;
 
-	mw_line_printf(line, "%-5s ", word_of(suspect));
-	add_place(text, suspect);
+	mw_line_printf(line, "%-5s ", mw_text_suspect_word(suspect));
+	mw_text_place(text, suspect);
 	mw_line_printf(line, ": %s", mw_show_size(suspect->bytes).text);
 	add_limits(line, suspect);
 	mw_line_printf(line, " in %s", mw_show_seconds(seconds).text);
@@ -282,7 +281,7 @@ static void put_none(struct mw_text *text, bool unseen)
 			       "%sNo leak found, but the window is too short%s to judge %s place%s; the largest: ",
 			       unseen ? "      " : "OPEN  ", sampling->interval ? ", or too little was sampled," : "",
 			       mw_show_count(open).text, open == 1 ? "" : "s");
-		add_place(text, &report->suspects[0]);
+		mw_text_place(text, &report->suspects[0]);
 		mw_line_printf(line, ", %s", mw_show_size(report->suspects[0].bytes).text);
 		add_limits(line, &report->suspects[0]);
 	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count ||
@@ -411,7 +410,7 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 
 	fputc('\n', text->stream);
 	mw_line_printf(line, "%zu. ", number);
-	add_place(text, suspect);
+	mw_text_place(text, suspect);
 	mw_line_printf(line, ": %s", mw_growth_name(suspect->verdict));
 	mw_text_styled_paragraph(text, 3, alarms(suspect) ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 	mw_line_printf(line, "   %s", mw_show_size(suspect->bytes).text);

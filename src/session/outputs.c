@@ -542,6 +542,39 @@ struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_r
 	return NULL;
 }
 
+static bool is_wanted(const struct mw_pids *pids, const struct mw_report *report)
+{
+	for (size_t i = 0; i < pids->count; i++)
+		if (pids->items[i] == report->target.pid)
+			return true;
+	for (size_t i = 0; i < pids->name_count; i++)
+		if (report->target.comm && strcmp(pids->names[i], report->target.comm) == 0)
+			return true;
+	return false;
+}
+
+struct mw_error *mw_reports_keep(struct mw_reports *reports, const struct mw_pids *pids)
+{
+	size_t kept = 0;
+
+	if (!pids->count && !pids->name_count)
+		return NULL;
+	for (size_t i = 0; i < reports->count; i++) {
+		if (is_wanted(pids, reports->items[i])) {
+			reports->watched[kept] = reports->watched[i];
+			reports->items[kept] = reports->items[i];
+			reports->timelines[kept++] = reports->timelines[i];
+		} else {
+			mw_report_destroy(reports->items[i]);
+			mw_timeline_destroy(reports->timelines[i]);
+		}
+	}
+	reports->count = kept;
+	return kept ? NULL
+		    : mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--pid: the recording has no such process"),
+				    "Without --pid memwatch report shows all that it has");
+}
+
 static struct mw_error *make_views(struct mw_reports *reports)
 {
 	MW_FREE struct mw_view_process *processes = NULL;

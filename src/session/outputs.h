@@ -103,6 +103,8 @@ struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, str
  * those of mw_replay_run(); deinit in any case. */
 struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
 				   struct mw_replay *replay, struct mw_replay_interval *interval) MW_MUST_CHECK;
+/* Keep those of these processes; none: all. Errors: USAGE: there are none. */
+struct mw_error *mw_reports_keep(struct mw_reports *reports, const struct mw_pids *pids) MW_MUST_CHECK;
 /* When all are made: write all that there is, and close. Each output is tried, also where another fails; the first
  * error is returned. Errors: those of the views and the outputs. */
 struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs *outputs) MW_MUST_CHECK;

@@ -6,6 +6,7 @@ and goes meanwhile.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -50,6 +51,37 @@ class Named(unittest.TestCase):
         for target in targets:
             target.go()
             target.done()
+            target.finish()
+
+    def test_report(self):
+        """All of them in one table, summed by place; of a recording any of them."""
+        targets = self.start(5)
+        recording = self.json + '.mw'
+        watch = subprocess.Popen([mwlive.config.memwatch, '-p', NAME, '--engine', mwlive.config.engine, '-o', recording],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mwlive.kill_quietly, watch)
+        mwlive.wait_until(lambda: os.path.exists(recording), 'the windows have begun')
+        for target in targets:
+            target.go()
+            target.done()
+        watch.send_signal(signal.SIGINT)
+        text = watch.communicate(timeout=mwlive.PATIENCE)[0]
+        self.assertEqual(watch.returncode, 0)
+        self.assertRegex(text, r'^5 processes, watched .*; nothing lost\n')
+        self.assertIn(' in 5 of 5 processes: ', text)
+        self.assertNotIn('=== process', text)
+        for target in targets:
+            self.assertRegex(text, rf'(?m)^ +{target.pid}  mwnamed\d* ')
+        for options, pids in ((['--pid', targets[3].pid], [targets[3].pid]), (['-p', NAME], [t.pid for t in targets]),
+                              (['-p', f'{targets[4].pid},{targets[1].pid}'], [targets[1].pid, targets[4].pid])):
+            report = json.loads(mwlive.memwatch(self, 'report', recording, '--json', '-', '--quiet', *options)[0])
+            self.assertEqual([r['target']['pid'] for r in report.get('processes', [report])], pids)
+        by = mwlive.memwatch(self, 'report', recording, '--by', 'process', '-p', targets[0].pid)[0]
+        self.assertIn(str(targets[0].pid), by)
+        self.assertNotIn(str(targets[1].pid), by)
+        self.assertIn('the recording has no such process',
+                      mwlive.memwatch(self, 'report', recording, '-p', '1', status=2)[1])
+        for target in targets:
             target.finish()
 
     def test_one_is_wanted(self):

@@ -173,6 +173,7 @@ static void test_function_names(void **state)
 static void test_several(void **state)
 {
 	const struct mw_report *reports[] = {fixture_server(), fixture_empty()};
+	const struct mw_report *many[] = {fixture_server(), fixture_empty(), fixture_server(), fixture_server()};
 	char *text = render("text", reports, 2, (struct mw_output_options){.top = 1, .all = true});
 
 	(void)state;
@@ -182,6 +183,24 @@ static void test_several(void **state)
 	assert_non_null(strstr(text, "… and 2 more stacks: 3.0 MiB in 41 blocks\n"));
 	assert_non_null(strstr(text, "… and 1 more module: 3.0 MiB in 41 blocks\n"));
 	assert_null(strstr(text, "\033"));
+	free(text);
+	/* All of them in a table before, the worst first. */
+	text = render("text", reports, 2, (struct mw_output_options){.top = 10});
+	assert_memory_equal(text, "2 processes, watched ", 21);
+	assert_non_null(strstr(text, " in 1 of 2 processes: "));
+	assert_non_null(strstr(text, "\n     4242  shopd "));
+	assert_true(strstr(text, "\n     4242  shopd ") < strstr(text, "\n       77  idle "));
+	assert_true(strstr(text, "\n       77  idle ") < strstr(text, "=== process 1 of 2"));
+	free(text);
+	/* Many are summed by place, and not reported one after another. */
+	text = render("text", many, 4, (struct mw_output_options){.top = 2});
+	assert_non_null(strstr(text, " in 3 of 4 processes: "));
+	assert_non_null(strstr(text, "and 2 more: --all\n"));
+	assert_null(strstr(text, "=== process"));
+	free(text);
+	text = render("text", many, 4, (struct mw_output_options){.top = 2, .all = true});
+	assert_non_null(strstr(text, "=== process 4 of 4: shopd (pid 4242) ===\n"));
+	assert_null(strstr(text, "more: --all"));
 	free(text);
 	text = render("text", reports, 0, (struct mw_output_options){.top = 1, .all = true});
 	assert_string_equal(text, "");
