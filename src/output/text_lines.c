@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* text_lines.c: lines, paragraphs and headings of the text (text.h), and phrases that several of its parts have. */
+#include "base/function_name.h"
 #include "output/line.h"
 #include "output/text.h"
 
@@ -324,18 +325,10 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 
 #define LEAST_FOLDED 2
 
-/* The insides of C++'s standard library. */
+/* The insides of a standard library. */
 static bool is_std(const struct mw_report_frame *frame)
 {
-	const char *name = frame->function, *at;
-
-	if (!name)
-		return false;
-	/* Behind a return type. */
-	at = strstr(name, " std::");
-	if (at && (size_t)(at - name) < strcspn(name, "<("))
-		name = at + 1;
-	return strncmp(name, "std::", 5) == 0 || strncmp(name, "__gnu_cxx::", 11) == 0;
+	return frame->function && mw_function_is_std(frame->function);
 }
 
 const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *stack)
