@@ -290,6 +290,7 @@ test("the flame graph's colours tell own code from libraries, and a legend names
 		{ frames: [frame("malloc", libc), frame("std::vector<int>::push_back", MAIN), frame("leak_session", MAIN)], bytes: 400 },
 		{ frames: [frame("malloc", "/lib64/libjemalloc.so.2"), frame("plug", "/opt/shop/plugin.so"), frame("main", MAIN)], bytes: 300 },
 		{ frames: [frame("operator new", "/usr/lib/libstdc++.so.6"), frame(null, null), frame("main", MAIN)], bytes: 200 },
+		{ frames: [frame("<T as core::fmt::Write>::grow", MAIN), frame("core::Engine::add(int)", MAIN)], bytes: 100 },
 	];
 	const process = {
 		...made,
@@ -302,6 +303,8 @@ test("the flame graph's colours tell own code from libraries, and a legend names
 	assert.equal(colors.main, colors.leak_session);
 	assert.equal(colors.malloc, colors["std::vector<int>::push_back"]);
 	assert.equal(colors.malloc, colors["operator new"]);
+	assert.equal(colors.malloc, colors["<T as core::fmt::Write>::grow"]);
+	assert.equal(colors.main, colors["core::Engine::add(int)"]);
 	const legend = async () => page.$$eval(".flame-legend li", (all) => all.map((one) => [one.textContent, getComputedStyle(one.querySelector(".swatch")).backgroundColor]));
 	const unknown = colors[Object.keys(colors).find((name) => name.startsWith("code in no file"))];
 	assert.deepEqual(await legend(), [["own code: shop", colors.main], ["own code: plugin.so", colors.plug], ["libraries", colors.malloc], ["code in no file", unknown]]);
