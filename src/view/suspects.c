@@ -527,6 +527,9 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 			       " of its block%s sampled, too few to tell a leak from memory in use; watch "
 			       "for longer, or sample more blocks (--sample with fewer bytes).",
 			       sampled, sampled == 1 ? " was" : "s were");
+	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && report->window.ended == MW_END_EXIT &&
+		 report->window.to >= report->window.seconds)
+		(void)snprintf(text, sizeof(text), "The process ended too early to tell a leak from memory in use.");
 	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && life > length / 10)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ": blocks of it live %.0f s; watch for %.0f s or longer.", life,

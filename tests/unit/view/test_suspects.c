@@ -263,11 +263,34 @@ static void test_collected(void **state)
 	judge_pages(400, MW_GROWTH_STEADY, "A runtime keeps its objects in it");
 }
 
+/* Of a process that has ended nobody can watch more. */
+static void test_ended(void **state)
+{
+	const mw_addr frames[] = {(mw_addr)(uintptr_t)&test_merged + 4};
+	struct mw_report *report;
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	world.window.ended = MW_END_EXIT;
+	world_thread(&world, 1, "one");
+	world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, 0x10000, 100,
+		    world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, frames, 1, MW_STACK_COMPLETE), 0, 9.5);
+	report = world_report(&world);
+	assert_int_equal(report->suspect_count, 1);
+	assert_int_equal(report->suspects[0].verdict, MW_GROWTH_TOO_SHORT);
+	assert_string_equal(report->suspects[0].sentence,
+			    "The process ended too early to tell a leak from memory in use.");
+	mw_report_destroy(report);
+	world_deinit(&world);
+}
+
 UNIT_GROUP(suspects)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wrappers), cmocka_unit_test(test_frames), cmocka_unit_test(test_generated),
 		cmocka_unit_test(test_merged),   cmocka_unit_test(test_order),  cmocka_unit_test(test_collected),
+		cmocka_unit_test(test_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
