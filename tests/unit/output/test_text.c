@@ -280,6 +280,25 @@ static void test_several(void **state)
 	free(text);
 }
 
+/* A number stands in one line with its unit. */
+static void test_units(void **state)
+{
+	const struct mw_report *report = fixture_sampled();
+
+	(void)state;
+	for (unsigned width = 60; width <= 200; width++) {
+		char *text = render("text", &report, 1, (struct mw_output_options){.top = 10, .width = width});
+
+		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+			const char *word = line + strspn(line, " ");
+
+			if (strncmp(word, "MiB", 3) == 0 || strncmp(word, "GiB", 3) == 0 || word[0] == '%')
+				fail_msg("a unit begins a line of %u columns: %s", width, line);
+		}
+		free(text);
+	}
+}
+
 /* No line is wider than asked for, whatever names do. */
 static void test_width(void **state)
 {
@@ -406,8 +425,9 @@ UNIT_GROUP(text)
 		cmocka_unit_test(test_cut_off),        cmocka_unit_test(test_not_hooked),
 		cmocka_unit_test(test_several),        cmocka_unit_test(test_width),
 		cmocka_unit_test(test_harmless),       cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_open),           cmocka_unit_test(test_source),
-		cmocka_unit_test(test_numbers),        cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_units),          cmocka_unit_test(test_open),
+		cmocka_unit_test(test_source),         cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
