@@ -143,6 +143,7 @@ test("a suspect has the text report's sentence, and what it says of frees, days 
 		suspects: [
 			suspect(stacks[0], "steady growth", { bytes_per_hour: 50 * 2 ** 20, seconds_to_limit: 47000 }),
 			suspect(stacks[5], "too short to tell", { freed: 300, blocks: 100, seconds_to_limit: 1e12 }),
+			suspect(stacks[1], "plateau", { freed: 2, blocks: 4727 }),
 		],
 		rss_growth: { bytes: 64 * 2 ** 20, blocks: 16 * 2 ** 20, unexplained: true, other: null },
 	};
@@ -151,6 +152,7 @@ test("a suspect has the text report's sentence, and what it says of frees, days 
 	const of = (i, part) => page.locator(".suspect", { hasText: stacks[i].id }).locator(part).textContent();
 	assert.equal(await of(0, ".verdict"), "steady growth It did. A cache that is still filling would look the same.");
 	assert.equal(await of(0, ".facts"), "none freed; 1.2 GiB a day; reaches the cgroup's limit (2.0 GiB) in 13 h at this rate");
+	assert.equal(await of(1, ".facts"), "2 of 4,729 freed");
 	assert.equal(await of(5, ".facts"), "75.0 % of 400 freed; 1 block (24 B) was freed within the settling time");
 	const held = inspect(blocks.filter(({ stack }) => stack === 0), 0, 10e9).impacting.bytes;
 	assert.ok((await of(0, ".suspect-figures")).includes(`${((held / (64 * 2 ** 20)) * 100).toFixed(1)} % of what the RSS grew by`));
