@@ -604,8 +604,9 @@ static void put_nothing(struct mw_text *text)
 	size_t count = unwatched(text->report);
 
 	mw_line_printf(&text->line,
-		       text->report->sampling.interval ? "\nNo block was sampled in the %s"
-						       : "\nNothing was allocated in the %s, and nothing freed",
+		       text->report->sampling.interval       ? "\nNo block was sampled in the %s"
+		       : text->report->tracked[MW_KIND_HEAP] ? "\nNothing was allocated in the %s, and nothing freed"
+							     : "\nNothing was mapped in the %s, and nothing unmapped",
 		       mw_text_span(text));
 	if (count) {
 		mw_line_printf(&text->line, "; its %s child%s not watched: ", mw_show_count(count).text,

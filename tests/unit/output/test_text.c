@@ -280,6 +280,22 @@ static void test_several(void **state)
 	free(text);
 }
 
+/* Of heap blocks that were not recorded nothing is said. */
+static void test_nothing(void **state)
+{
+	struct mw_report report = *fixture_empty();
+	const struct mw_report *reports[] = {&report};
+	char *text;
+
+	(void)state;
+	report.tracked[MW_KIND_HEAP] = false;
+	report.tracked[MW_KIND_VM] = true;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, "\nNothing was mapped in the window, and nothing unmapped; its 1 child was not "));
+	assert_null(strstr(text, "Nothing was allocated"));
+	free(text);
+}
+
 /* A number stands in one line with its unit. */
 static void test_units(void **state)
 {
@@ -425,9 +441,9 @@ UNIT_GROUP(text)
 		cmocka_unit_test(test_cut_off),        cmocka_unit_test(test_not_hooked),
 		cmocka_unit_test(test_several),        cmocka_unit_test(test_width),
 		cmocka_unit_test(test_harmless),       cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_units),          cmocka_unit_test(test_open),
-		cmocka_unit_test(test_source),         cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_units),          cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_open),           cmocka_unit_test(test_source),
+		cmocka_unit_test(test_numbers),        cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
