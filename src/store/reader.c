@@ -320,7 +320,7 @@ static struct mw_error *check_header(const char *path, const uint8_t *header, ss
 
 	mw_store_pack_file(good);
 	if (size < 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording %s", path);
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording '%s'", path);
 	if (size == 0)
 		return no_recording(path, "it is empty");
 	if (memcmp(header, good, (size_t)(size < MAGIC ? size : MAGIC)) != 0)
@@ -667,7 +667,7 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	struct stat what;
 
 	if (fstat(reader->fd, &what) != 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording %s", reader->path);
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording '%s'", reader->path);
 	reading.unpacker.fd = reader->fd;
 	reading.unpacker.size = reading.state.size = (uint64_t)what.st_size;
 	reading.state.good = MW_STORE_FILE_HEADER;
@@ -675,7 +675,7 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	reading.room = malloc(MW_STORE_CHUNK_MAX);
 	err = reading.room ? read_all(&reading) : mw_error_nomem();
 	if (!err && !reading.chunks)
-		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the recording %s can't be read at all: %s",
+		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the recording '%s' can't be read at all: %s",
 						    reader->path, reading.state.why),
 				    "It is damaged, or was cut off before anything was written");
 	if (!err)

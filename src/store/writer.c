@@ -322,7 +322,7 @@ static const char *remedy(int errnum)
 /* `more`: what is to be said before, or "". */
 static struct mw_error *cannot_write(const struct mw_store_writer *writer, int errnum, const char *more)
 {
-	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording %s", writer->path);
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording '%s'", writer->path);
 
 	return mw_error_hint(err, "%s%s", more, remedy(errnum));
 }
@@ -546,7 +546,8 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 	errnum = writer->queue.errnum;
 	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && writer->published && st.st_nlink == 0)
 		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, ENOENT,
-						     "the recording %s was removed while it was written", writer->path),
+						     "the recording '%s' was removed while it was written",
+						     writer->path),
 				     "Give -o a file that nothing removes meanwhile");
 	if (writer->fd >= 0 && close(writer->fd) != 0 && !errnum)
 		errnum = errno;
