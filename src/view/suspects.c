@@ -61,11 +61,11 @@ static const char *const allocators[] = {
 	"pg_malloc", "copyObjectImpl$", "list_copy", "talloc_", "_talloc_", "__talloc", "_emalloc", "_ecalloc$",
 	"_erealloc", "_estrdup$", "_safe_malloc", "_safe_emalloc$", "_safe_femalloc$", "__zend_malloc",
 	"__zend_realloc$", "zend_mm_", "_zend_mm_", "ruby_xmalloc", "ruby_xcalloc", "ruby_xrealloc", "objspace_x",
-	"rb_gc_impl_malloc", "Perl_safesys", "Perl_sv_grow$", "Perl_more_bodies$", "S_more_", "lua_newuserdata",
-	"luaM_", "l_alloc$", "mem_malloc$", "safe_malloc", "safe_calloc", "safe_realloc", "my_malloc$", "my_realloc$",
-	"ut_allocator", "mem_heap_", "av_malloc", "av_mallocz", "av_realloc", "av_calloc$", "SDL_malloc", "Qt_malloc",
-	"qMalloc", "qRealloc", "QArrayData::allocate", "QArrayData::reallocate", "xmlMalloc", "wmem_", "erts_alloc",
-	"erts_sys_alloc", "erts_realloc", "erts_sys_realloc", NULL};
+	"rb_gc_impl_malloc", "Perl_safesys", "Perl_sv_grow$", "Perl_more_bodies$", "Perl_more_sv$", "S_more_",
+	"lua_newuserdata", "luaM_", "l_alloc$", "mem_malloc$", "safe_malloc", "safe_calloc", "safe_realloc",
+	"my_malloc$", "my_realloc$", "ut_allocator", "mem_heap_", "av_malloc", "av_mallocz", "av_realloc", "av_calloc$",
+	"SDL_malloc", "Qt_malloc", "qMalloc", "qRealloc", "QArrayData::allocate", "QArrayData::reallocate", "xmlMalloc",
+	"wmem_", "erts_alloc", "erts_sys_alloc", "erts_realloc", "erts_sys_realloc", NULL};
 
 static bool is_of(const char *const *names, const char *function)
 {
