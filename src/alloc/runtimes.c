@@ -20,8 +20,8 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
 	      "libQt5WebEngineCore"),
 	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap",
-	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot (node --inspect, or "
-	 "--heapsnapshot-signal=SIGUSR2) shows what is in it."},
+	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot shows what is in it (Node: "
+	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools)."},
 	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap",
 	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
 	 "it."},

@@ -43,8 +43,8 @@ struct mw_error *mw_cli_command_find(const char *name, const struct mw_cli_comma
 	if (nearest)
 		return mw_error_hint(err, "The nearest is '%s': see 'memwatch help %s'", nearest, nearest);
 	return mw_error_hint(err,
-			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch help' tells the "
-			     "rest",
+			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch help' lists the "
+			     "commands and options",
 			     name);
 }
 
@@ -168,7 +168,7 @@ void mw_cli_print_help(const struct mw_cli_command *command, FILE *out)
 void mw_cli_print_usage(FILE *out)
 {
 	put_synopsis(out, mw_cli_command_record.synopsis);
-	fputs("       memwatch COMMAND ...\n'memwatch help' tells more.\n", out);
+	fputs("       memwatch COMMAND ...\n'memwatch help' lists the options.\n", out);
 }
 
 /* --- the line --------------------------------------------------------------------------------------------------- */

@@ -294,7 +294,7 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 
 	MW_EACH(hook, survey->hooks.items, survey->hooks.count)
 		if (hook->info.kind == kind && hook->info.refused)
-			return mw_error_hint(err, "%s in %s is there, but %s; \"memwatch doctor -p %d\" tells more",
+			return mw_error_hint(err, "%s in %s is there, but %s; see \"memwatch doctor -p %d\"",
 					     hook->info.function, hook->info.module, hook->info.refused, survey->pid);
 	if (is_go(survey))
 		return mw_error_hint(err, "It is a Go program. " MW_ALLOC_GO_HINT);

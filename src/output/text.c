@@ -383,13 +383,17 @@ static void put_nameless(struct mw_text *text, bool answers)
 		put_packages(text, answers ? 8 : 6);
 }
 
-/* What the first suspects or the growth of the RSS may come from is said with the answer, else among the limits. */
+/* What the largest suspect or the growth of the RSS may come from is said with the answer, else among the limits. */
 static bool runtimes_matter(const struct mw_report *report)
 {
-	return report->rss.unexplained || (report->suspect_count &&
-					   (report->suspects[0].verdict >= MW_GROWTH_STEADY ||
-					    report->suspects[0].verdict == MW_GROWTH_TOO_SHORT) &&
-					   report->stacks[report->suspects[0].stacks[0]].kind == MW_KIND_VM);
+	const struct mw_report_suspect *largest = NULL;
+
+	for (size_t i = 0; i < report->suspect_count; i++)
+		if ((report->suspects[i].verdict >= MW_GROWTH_STEADY ||
+		     report->suspects[i].verdict == MW_GROWTH_TOO_SHORT) &&
+		    (!largest || report->suspects[i].bytes > largest->bytes))
+			largest = &report->suspects[i];
+	return report->rss.unexplained || (largest && report->stacks[largest->stacks[0]].kind == MW_KIND_VM);
 }
 
 static void put_runtimes(struct mw_text *text, bool answers)
@@ -601,8 +605,9 @@ static void put_nothing(struct mw_text *text)
 	size_t count = unwatched(text->report);
 
 	mw_line_printf(&text->line,
-		       text->report->sampling.interval ? "\nNo block was sampled in the %s"
-						       : "\nNothing was allocated in the %s, and nothing freed",
+		       text->report->sampling.interval       ? "\nNo block was sampled in the %s"
+		       : text->report->tracked[MW_KIND_HEAP] ? "\nNothing was allocated in the %s, and nothing freed"
+							     : "\nNothing was mapped in the %s, and nothing unmapped",
 		       mw_text_span(text));
 	if (count) {
 		mw_line_printf(&text->line, "; its %s child%s not watched: ", mw_show_count(count).text,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* text_lines.c: lines, paragraphs and headings of the text (text.h), and phrases that several of its parts have. */
+#include "base/function_name.h"
 #include "output/line.h"
 #include "output/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -60,6 +62,28 @@ static size_t put_word(struct mw_text *text, const char *word, size_t size, size
 	return column;
 }
 
+/* Does what stands behind the blank belong to what stands before it? "12.0 MiB ± 4.0 KiB", "96.2 %" */
+static bool belongs(const char *blank, size_t before)
+{
+	static const char plus_minus[] = "±";
+	size_t size = strlen(plus_minus);
+
+	if (before > size && memcmp(blank - size, plus_minus, size) == 0)
+		return true;
+	return isdigit((unsigned char)blank[-1]) &&
+	       (isalpha((unsigned char)blank[1]) || blank[1] == '%' || strncmp(blank + 1, plus_minus, size) == 0);
+}
+
+/* Bytes of a word; a number and what it counts are one. */
+static size_t word_size(const char *text)
+{
+	size_t size = strcspn(text, " ");
+
+	while (size && text[size] && belongs(text + size, size))
+		size += 1 + strcspn(text + size + 1, " ");
+	return size;
+}
+
 void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_style style)
 {
 	const char *at = text->line.length ? text->line.data : "";
@@ -73,7 +97,7 @@ void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_sty
 		fputs(style == MW_STYLE_HEADING ? HEADING : ALARM, text->stream);
 	fprintf(text->stream, "%*s", (int)column, "");
 	for (at += column; *at; at += gap) {
-		size_t size = strcspn(at, " ");
+		size_t size = word_size(at);
 
 		if (gap && column + gap + mw_utf8_columns(at, size) > width) {
 			fprintf(text->stream, "\n%*s", (int)indent, "");
@@ -324,18 +348,10 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 
 #define LEAST_FOLDED 2
 
-/* The insides of C++'s standard library. */
+/* The insides of a standard library. */
 static bool is_std(const struct mw_report_frame *frame)
 {
-	const char *name = frame->function, *at;
-
-	if (!name)
-		return false;
-	/* Behind a return type. */
-	at = strstr(name, " std::");
-	if (at && (size_t)(at - name) < strcspn(name, "<("))
-		name = at + 1;
-	return strncmp(name, "std::", 5) == 0 || strncmp(name, "__gnu_cxx::", 11) == 0;
+	return frame->function && mw_function_is_std(frame->function);
 }
 
 const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *stack)

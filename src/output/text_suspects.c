@@ -2,10 +2,13 @@
 /* text_suspects.c: the answer, and the suspects that it rests on: lines of the user's own code. */
 #include "output/text.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define ANSWERS      3 /* lines of the answer */
 #define FEW_SAMPLED  20
@@ -17,6 +20,7 @@
 #define LEAST_SHARE  1000 /* a smaller one of blocks that are freed is said in blocks */
 #define LEAST_RATE   1.0  /* bytes a day: less is not worth a projection */
 #define FAR          (10 * 365.25 * 86400) /* seconds: later than that nobody waits for it */
+#define SOURCE_MOST  (16 << 20)            /* bytes of a source file */
 
 const char *mw_text_suspect_word(const struct mw_report_suspect *suspect)
 {
@@ -249,14 +253,30 @@ static void put_rss(struct mw_text *text, bool leads)
 }
 
 /* The lines that grow, the worst first. */
+/* The largest of what can't be judged, where it is more than all that grows; NULL: it is not. */
+static const struct mw_report_suspect *open_answer(const struct mw_report *report, size_t grows)
+{
+	const struct mw_report_suspect *open = grows < report->suspect_count ? &report->suspects[grows] : NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < grows; i++)
+		bytes += report->suspects[i].bytes;
+	return open && open->verdict == MW_GROWTH_TOO_SHORT && open->bytes > bytes ? open : NULL;
+}
+
 static void put_answers(struct mw_text *text, size_t count)
 {
+	const struct mw_report_suspect *open = open_answer(text->report, count);
+
 	for (size_t i = 0; i < count && i < ANSWERS; i++)
 		put_answer(text, &text->report->suspects[i]);
 	if (count > ANSWERS) {
-		mw_line_printf(&text->line, "      … and %s more that grow", mw_show_count(count - ANSWERS).text);
+		mw_line_printf(&text->line, "      … and %s more that %s", mw_show_count(count - ANSWERS).text,
+			       count - ANSWERS == 1 ? "grows" : "grow");
 		mw_text_line(text, MW_STYLE_HEADING);
 	}
+	if (open)
+		put_answer(text, open);
 }
 
 /* Did the process grow by something else than what is seen to grow? */
@@ -315,17 +335,43 @@ void mw_text_answer(struct mw_text *text)
 		put_rss(text, false);
 }
 
+/* What is there by the name of a source file now: a hostile name may be that of a pipe or a device. NULL: no such file. */
+static FILE *open_source(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	FILE *file = NULL;
+
+	if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_size <= SOURCE_MOST)
+		file = fdopen(fd, "r");
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
+}
+
+/* Has the file changed since the program was built from it, or since the window? */
+static bool is_newer(const struct stat *source, const char *module, int64_t started_realtime_ns)
+{
+	int64_t changed_ns = source->st_mtim.tv_sec * INT64_C(1000000000) + source->st_mtim.tv_nsec;
+	struct stat built;
+
+	if (started_realtime_ns > 0 && changed_ns > started_realtime_ns)
+		return true;
+	return module && stat(module, &built) == 0 &&
+	       changed_ns > built.st_mtim.tv_sec * INT64_C(1000000000) + built.st_mtim.tv_nsec;
+}
+
 /* The line itself, where its file can be read here. */
 static void put_source(struct mw_text *text, const struct mw_report_frame *frame)
 {
 	char *source = NULL;
 	size_t room = 0;
 	ssize_t length = -1;
+	struct stat st;
 	FILE *file;
 
 	if (!frame || !frame->file || !frame->line || frame->file[0] != '/')
 		return;
-	file = fopen(frame->file, "re");
+	file = open_source(frame->file, &st);
 	if (!file)
 		return;
 	for (uint32_t i = 0; i < frame->line; i++) {
@@ -343,6 +389,8 @@ static void put_source(struct mw_text *text, const struct mw_report_frame *frame
 		if (text->options->width)
 			mw_line_elide(&text->line, 0, text->options->width);
 		mw_text_line(text, MW_STYLE_PLAIN);
+		if (is_newer(&st, frame->module, text->report->window.started_realtime_ns))
+			MW_TEXT_SAY(text, 5, "   (its file is newer than the program: the line may have moved)");
 	}
 	free(source);
 }

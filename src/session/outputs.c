@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_SIZE 4096 /* by which a file is known for what it is */
+#define HEAD_SIZE  4096 /* by which a file is known for what it is */
+#define FILE_WIDTH 120  /* columns of a report that goes to no terminal */
 
 struct mw_outfile {
 	FILE *stream;
@@ -361,6 +362,9 @@ static struct mw_error *render(const struct mw_outputs *outputs, const struct mw
 		return output->write_diffs(content->diffs, content->count, &options, stream);
 	if (output->reading) {
 		options.width = mw_terminal_width(STDOUT_FILENO);
+		/* Answers to a question are for other programs too: names in them stay whole. */
+		if (!options.width && content->reports && !options.views)
+			options.width = FILE_WIDTH;
 		options.color = wants_color(STDOUT_FILENO);
 	}
 	if (content->heap_diff)

@@ -301,8 +301,8 @@ struct reading {
 
 static struct mw_error *no_recording(const char *path, const char *why)
 {
-	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "%s is not a recording: %s", path, why),
-			     "Give a file that memwatch -o wrote.");
+	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "'%s' is not a recording: %s", path, why),
+			     "Give a file that memwatch -o wrote");
 }
 
 bool mw_store_is_recording(const char *head, size_t size)
@@ -320,7 +320,7 @@ static struct mw_error *check_header(const char *path, const uint8_t *header, ss
 
 	mw_store_pack_file(good);
 	if (size < 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording %s", path);
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording '%s'", path);
 	if (size == 0)
 		return no_recording(path, "it is empty");
 	if (memcmp(header, good, (size_t)(size < MAGIC ? size : MAGIC)) != 0)
@@ -333,7 +333,7 @@ static struct mw_error *check_header(const char *path, const uint8_t *header, ss
 						     "%s is a recording of version %u, and this memwatch reads version "
 						     "%u",
 						     path, version, MW_STORE_VERSION),
-				     "Use the memwatch that wrote it, or a newer one.");
+				     "Use the memwatch that wrote it, or a newer one");
 	if (memcmp(header, good, sizeof(good)) != 0)
 		return no_recording(path, "its first bytes are damaged");
 	return NULL;
@@ -347,7 +347,7 @@ static struct mw_error *open_file(struct mw_store_reader *reader)
 	/* Not to wait for a pipe's writer. */
 	reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (reader->fd < 0 || fstat(reader->fd, &what) != 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't open the recording %s", reader->path);
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't open the recording '%s'", reader->path);
 	if (!S_ISREG(what.st_mode))
 		return no_recording(reader->path,
 				    S_ISDIR(what.st_mode) ? "it is a directory" : "it is no regular file");
@@ -667,7 +667,7 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	struct stat what;
 
 	if (fstat(reader->fd, &what) != 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording %s", reader->path);
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording '%s'", reader->path);
 	reading.unpacker.fd = reader->fd;
 	reading.unpacker.size = reading.state.size = (uint64_t)what.st_size;
 	reading.state.good = MW_STORE_FILE_HEADER;
@@ -675,9 +675,9 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	reading.room = malloc(MW_STORE_CHUNK_MAX);
 	err = reading.room ? read_all(&reading) : mw_error_nomem();
 	if (!err && !reading.chunks)
-		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the recording %s can't be read at all: %s",
+		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the recording '%s' can't be read at all: %s",
 						    reader->path, reading.state.why),
-				    "It is damaged, or was cut off before anything was written.");
+				    "It is damaged, or was cut off before anything was written");
 	if (!err)
 		*state = reading.state;
 	for (size_t i = 0; i < reading.process_room; i++) {

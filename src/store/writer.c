@@ -301,37 +301,37 @@ static const char *remedy(int errnum)
 	switch (errnum) {
 	case ENOENT:
 	case ENOTDIR:
-		return "Its directory does not exist: create it first, or give another file by -o.";
+		return "Its directory does not exist: create it first, or give another file by -o";
 	case EACCES:
 	case EPERM:
 	case EROFS:
-		return "Name a file by -o in a directory that you may write to.";
+		return "Name a file by -o in a directory that you may write to";
 	case ENOSPC:
 	case EDQUOT:
-		return "Free some space there, or name a file by -o where there is more.";
+		return "Free some space there, or name a file by -o where there is more";
 	case EFBIG:
-		return "Raise the limit of a file's size (ulimit -f).";
+		return "Raise the limit of a file's size (ulimit -f)";
 	case EMFILE:
 	case ENFILE:
-		return "Raise the limit of open files (ulimit -n).";
+		return "Raise the limit of open files (ulimit -n)";
 	default:
-		return "Name another file by -o.";
+		return "Name another file by -o";
 	}
 }
 
 /* `more`: what is to be said before, or "". */
 static struct mw_error *cannot_write(const struct mw_store_writer *writer, int errnum, const char *more)
 {
-	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording %s", writer->path);
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording '%s'", writer->path);
 
 	return mw_error_hint(err, "%s%s", more, remedy(errnum));
 }
 
 static struct mw_error *refuse(const struct mw_store_writer *writer, int errnum, const char *why)
 {
-	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, errnum, "can't record into %s%s%s", writer->path,
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, errnum, "can't record into '%s'%s%s", writer->path,
 					     why ? ": " : "", why ? why : ""),
-			     "Give the name of a file for the recording.");
+			     "Give the name of a file for the recording");
 }
 
 static struct mw_error *open_place(struct mw_store_writer *writer)
@@ -546,8 +546,9 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 	errnum = writer->queue.errnum;
 	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && writer->published && st.st_nlink == 0)
 		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, ENOENT,
-						     "the recording %s was removed while it was written", writer->path),
-				     "Give -o a file that nothing removes meanwhile.");
+						     "the recording '%s' was removed while it was written",
+						     writer->path),
+				     "Give -o a file that nothing removes meanwhile");
 	if (writer->fd >= 0 && close(writer->fd) != 0 && !errnum)
 		errnum = errno;
 	writer->fd = -1;

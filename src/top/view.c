@@ -4,6 +4,7 @@
 
 #include "base/vector.h"
 #include "output/line.h"
+#include "output/text.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -585,7 +586,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "module!function+0x12 (file:line)" */
+/* "module!function+0x12 (file:line)", or "function (file:line)" with long template arguments left out */
 static void put_line(struct mw_line *line, const struct mw_report_frame *frame, bool whole)
 {
 	const char *module = frame->module ? base_name(frame->module) : "code in no file";
@@ -599,7 +600,7 @@ static void put_line(struct mw_line *line, const struct mw_report_frame *frame, 
 	if (whole && !frame->generated)
 		mw_line_printf(line, "%s!%s+%#" PRIx64, module, frame->function, frame->offset);
 	else
-		mw_line_printf(line, "%s", frame->function);
+		mw_text_function(line, frame->function);
 	if (frame->file) {
 		mw_line_printf(line, " (%s", whole ? frame->file : base_name(frame->file));
 		if (frame->line)
@@ -642,8 +643,10 @@ static void put_stack(const struct mw_top_view *view, struct mw_line *line, uint
 		const struct mw_report_frame *end = &named->stack.frames[named->stack.frame_count];
 
 		put_line(line, frame, false);
-		for (size_t i = 1; frame + i < end && i < CALLERS && frame[i].function; i++)
-			mw_line_printf(line, " < %s", frame[i].function);
+		for (size_t i = 1; frame + i < end && i < CALLERS && frame[i].function; i++) {
+			mw_line_printf(line, " < ");
+			mw_text_function(line, frame[i].function);
+		}
 	} else if (raw) {
 		put_raw(view, line, raw);
 	} else {

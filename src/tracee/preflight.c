@@ -283,12 +283,10 @@ static struct mw_error *check_status(pid_t pid, struct mw_status *status)
 static struct mw_error *check_alive(pid_t pid, const struct mw_status *status)
 {
 	if ((status->state == 'Z' && status->threads <= 1) || status->state == 'X') {
-		struct mw_error *err =
-			mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d (%s) is a zombie", (int)pid, status->name);
+		struct mw_error *err = mw_error_create(
+			MW_ERROR_UNSUPPORTED, 0, "process %d (%s) has ended and is a zombie", (int)pid, status->name);
 
-		return mw_error_hint(err,
-				     "It has ended already and is a zombie: its parent (pid %d) has not waited for it",
-				     (int)status->ppid);
+		return mw_error_hint(err, "Its parent (pid %d) has not waited for it", (int)status->ppid);
 	}
 	return NULL;
 }

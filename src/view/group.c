@@ -4,6 +4,7 @@
  */
 
 #include "base/cleanup.h"
+#include "base/function_name.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/cells.h"
@@ -15,40 +16,16 @@
 
 /* --- the function that a stack is charged to ---------------------------------------------------------------- */
 
-/* What compilers instantiate or link into everybody's code: C++'s and Rust's libraries. */
-static const char *const library_prefixes[] = {
-	"std::",         "__gnu_cxx::",     "operator new", "alloc::alloc::",   "alloc::raw_vec::", "alloc::vec::",
-	"alloc::string", "alloc::boxed::",  "core::",       "<alloc::",         "<core::",          "<std::",
-	"__rust_",       "__rustc::__rust", "__rdl_",       "hashbrown::raw::",
-};
-
-/* A template's demangled name begins with what it returns: its own begins behind the last blank outside of <>. */
-static const char *own_name(const char *function)
-{
-	const char *name = function;
-	size_t depth = 0;
-
-	for (const char *at = function; *at; at++) {
-		if (*at == '<')
-			depth++;
-		else if (*at == '>' && depth)
-			depth--;
-		else if (*at == '(' && !depth && at > name)
-			break;
-		else if (*at == ' ' && !depth && strncmp(name, "operator", 8) != 0)
-			name = at + 1;
-	}
-	return name;
-}
-
 bool mw_view_is_library(const char *function)
 {
-	const char *name = function ? own_name(function) : "";
+	/* What compilers instantiate or link into everybody's code, beside the standard libraries. */
+	static const char *const others[] = {"operator new", "__rust_", "__rustc::__rust", "__rdl_"};
+	const char *name = function ? mw_function_bare(function) : "";
 
-	for (size_t i = 0; i < sizeof(library_prefixes) / sizeof(library_prefixes[0]); i++)
-		if (strncmp(name, library_prefixes[i], strlen(library_prefixes[i])) == 0)
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strncmp(name, others[i], strlen(others[i])) == 0)
 			return true;
-	return false;
+	return function && mw_function_is_std(function);
 }
 
 static const struct mw_report_frame *charged_frame(const struct mw_report_stack *stack)

@@ -135,6 +135,8 @@ static uint64_t take(uint64_t *from, uint64_t most)
 static void find_kinds(const struct mw_report *report, uint64_t heap, uint64_t vm, struct mw_report_rss *rss)
 {
 	const struct mw_report_space *space = report->space;
+	double rest = (double)rss->growth;
+	unsigned unknown = 0, unknowns = 0;
 
 	/* They are looked at when the window begins and ends, not in between. */
 	if (!space || !space->start.known || !space->end.known || report->window.from > 0 ||
@@ -146,10 +148,19 @@ static void find_kinds(const struct mw_report *report, uint64_t heap, uint64_t v
 		/* Its own is there before the first sample of the RSS. */
 		if (kind == MW_REGION_OWN)
 			continue;
-		if (start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN)
-			return;
+		if (start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN) {
+			unknown = kind;
+			unknowns++;
+			continue;
+		}
 		rss->kinds[kind] = end > start ? end - start : 0;
+		rest -= (double)end - (double)start;
 	}
+	if (unknowns > 1)
+		return;
+	/* Terabytes of reserved addresses are not counted at attach: of one kind it is the rest. */
+	if (unknowns)
+		rss->kinds[unknown] = rest > 0 ? (uint64_t)rest : 0;
 	rss->has_kinds = true;
 	heap = take(&rss->kinds[MW_REGION_HEAP], heap);
 	heap = take(&rss->kinds[MW_REGION_ARENA], heap);

@@ -3,6 +3,7 @@
 #include "view/suspects.h"
 
 #include "base/cleanup.h"
+#include "base/function_name.h"
 #include "base/hash.h"
 #include "base/index.h"
 #include "track/sampling.h"
@@ -15,6 +16,7 @@
 
 #define COLLECTED   300.0 /* seconds in which a heap's garbage is collected, whatever the runtime waits for */
 #define FEW_SAMPLES 8     /* blocks: more are not worth a word */
+#define CERTAIN     10    /* so many times faster growth that is not certain comes before one that is */
 #define TRIFLE      4096u /* bytes: less comes after all else that grows */
 #define NEAR_MAIN   3     /* frames from the allocation: further out main() is no answer */
 
@@ -22,10 +24,8 @@
 
 /* Beginnings of names; with a $ at its end the name ends there. */
 
-/* Of languages' libraries, which call the program's functions as well. */
-static const char *const libraries[] = {
-	"operator new", "std::",   "__gnu_cxx::", "__cxxabiv1::", "__cxa_",      "boost::",
-	"absl::",       "folly::", "alloc::",     "core::",       "hashbrown::", NULL};
+/* Of languages' libraries, which call the program's functions as well; beside the standard ones. */
+static const char *const libraries[] = {"operator new", "__cxxabiv1::", "__cxa_", "boost::", "absl::", "folly::", NULL};
 
 static const char *const allocators[] = {
 	/* of languages and allocators */
@@ -42,6 +42,7 @@ static const char *const allocators[] = {
 	"g_try_realloc", "g_slice_alloc", "g_strdup", "g_strndup$", "g_memdup", "ngx_alloc$", "ngx_calloc$",
 	"ngx_memalign$", "ngx_palloc", "ngx_pnalloc$", "ngx_pcalloc$", "ngx_pmemalign$", "ngx_create_pool$",
 	"apr_palloc", "apr_pcalloc", "apr_allocator_alloc", "allocator_alloc$", "os::malloc", "os::realloc",
+	"os::strdup", "os::commit_memory", "os::pd_commit_memory", "os::reserve_memory", "os::pd_reserve_memory",
 	"AllocateHeap", "ReallocateHeap", "CHeapObj", "Unsafe_AllocateMemory", "Unsafe_ReallocateMemory", "Arena::grow",
 	"Arena::Amalloc", "ChunkPool::", "Chunk::operator new", "PyMem_", "_PyMem_", "PyObject_Malloc$",
 	"PyObject_Calloc$", "PyObject_Realloc$", "_PyObject_Malloc", "_PyObject_Calloc$", "_PyObject_Realloc$",
@@ -60,35 +61,15 @@ static const char *const allocators[] = {
 	"pg_malloc", "copyObjectImpl$", "list_copy", "talloc_", "_talloc_", "__talloc", "_emalloc", "_ecalloc$",
 	"_erealloc", "_estrdup$", "_safe_malloc", "_safe_emalloc$", "_safe_femalloc$", "__zend_malloc",
 	"__zend_realloc$", "zend_mm_", "_zend_mm_", "ruby_xmalloc", "ruby_xcalloc", "ruby_xrealloc", "objspace_x",
-	"rb_gc_impl_malloc", "Perl_safesys", "Perl_sv_grow$", "Perl_more_bodies$", "S_more_", "lua_newuserdata",
-	"luaM_", "l_alloc$", "mem_malloc$", "safe_malloc", "safe_calloc", "safe_realloc", "my_malloc$", "my_realloc$",
-	"ut_allocator", "mem_heap_", "av_malloc", "av_mallocz", "av_realloc", "av_calloc$", "SDL_malloc", "Qt_malloc",
-	"qMalloc", "qRealloc", "QArrayData::allocate", "QArrayData::reallocate", "xmlMalloc", "wmem_", "erts_alloc",
-	"erts_sys_alloc", "erts_realloc", "erts_sys_realloc", NULL};
-
-/* Past a return type and the like, which stand before the name of a template's function. */
-static const char *bare_name(const char *function)
-{
-	const char *name = function;
-	int depth = 0;
-
-	if (strncmp(function, "operator", 8) == 0)
-		return function;
-	for (const char *at = function; *at && *at != '('; at++) {
-		depth += *at == '<';
-		depth -= *at == '>';
-		if (*at == ' ' && depth == 0)
-			name = strncmp(at + 1, "operator", 8) == 0 ? name : at + 1;
-		if (strncmp(at, "operator", 8) == 0)
-			break;
-	}
-	/* <alloc::vec::Vec<T> as …>::push */
-	return *name == '<' ? name + 1 : name;
-}
+	"rb_gc_impl_malloc", "Perl_safesys", "Perl_sv_grow$", "Perl_more_bodies$", "Perl_more_sv$", "S_more_",
+	"lua_newuserdata", "luaM_", "l_alloc$", "mem_malloc$", "safe_malloc", "safe_calloc", "safe_realloc",
+	"my_malloc$", "my_realloc$", "ut_allocator", "mem_heap_", "av_malloc", "av_mallocz", "av_realloc", "av_calloc$",
+	"SDL_malloc", "Qt_malloc", "qMalloc", "qRealloc", "QArrayData::allocate", "QArrayData::reallocate", "xmlMalloc",
+	"wmem_", "erts_alloc", "erts_sys_alloc", "erts_realloc", "erts_sys_realloc", NULL};
 
 static bool is_of(const char *const *names, const char *function)
 {
-	const char *name = bare_name(function);
+	const char *name = mw_function_bare(function);
 
 	for (; *names; names++) {
 		size_t length = strcspn(*names, "$");
@@ -101,7 +82,7 @@ static bool is_of(const char *const *names, const char *function)
 
 bool mw_suspects_is_wrapper(const char *function)
 {
-	return is_of(libraries, function) || is_of(allocators, function);
+	return mw_function_is_std(function) || is_of(libraries, function) || is_of(allocators, function);
 }
 
 /* Functions that get memory for a heap that a runtime keeps by itself: whoever happened to call them is no answer. */
@@ -112,6 +93,8 @@ static bool is_runtime_heap(const struct mw_report_frame *frame)
 					    "new_arena$",
 					    "zend_mm_chunk_alloc$",
 					    "heap_page_allocate$",
+					    "G1PageBasedVirtualSpace::commit$",
+					    "PSVirtualSpace::expand_by$",
 					    NULL};
 
 	return frame->function && is_of(heaps, frame->function);
@@ -133,7 +116,8 @@ static bool was_collected(const struct mw_report *report)
 /* Such a heap, and what its objects have outside it, grows until its garbage is collected. */
 static bool is_collected(const struct mw_report *report, const struct mw_report_frame *frame)
 {
-	static const char *const heaps[] = {"v8::", "heap_page_allocate$", NULL};
+	static const char *const heaps[] = {"v8::", "heap_page_allocate$",
+					    "G1PageBasedVirtualSpace::", "PSVirtualSpace::", NULL};
 	static const char *const buffers[] = {"v8::internal::JSArrayBuffer::",
 					      "v8::internal::BackingStore::",
 					      "v8::internal::(anonymous namespace)::ConstructBuffer",
@@ -164,15 +148,27 @@ static bool is_own(const struct mw_report_frame *frame, const char *exe)
 	       ((exe && strcmp(frame->module, exe) == 0) || !is_of_system(frame->module));
 }
 
-/* Is it the inside of an allocator, whose name is not known? A wrapper calls it, through others like it. */
-static bool is_inside(const struct mw_report_stack *stack, size_t i)
+/* What runs a program's scripts. */
+static bool is_loop(const char *function)
+{
+	static const char *const loops[] = {"_PyEval_EvalFrame", "PyEval_EvalFrame", "execute_ex$", "rb_vm_exec$",
+					    "Perl_runops_",      "luaV_execute$",    NULL};
+
+	return is_of(loops, function);
+}
+
+/* Is it the inside, whose name is not known, of an allocator or of an interpreter's function? One with a name calls it,
+ * through others like it. */
+static bool is_inside(const struct mw_report_stack *stack, size_t i, bool interpreted)
 {
 	const char *module = stack->frames[i].module;
 
 	while (module && i < stack->frame_count && stack->frames[i].module &&
 	       strcmp(stack->frames[i].module, module) == 0) {
-		if (stack->frames[i].function)
-			return is_of(allocators, stack->frames[i].function);
+		const char *function = stack->frames[i].function;
+
+		if (function)
+			return is_of(allocators, function) || (interpreted && !is_loop(function));
 		i++;
 	}
 	return false;
@@ -191,11 +187,8 @@ static bool is_main(const struct mw_report_stack *stack, size_t i)
 /* Does the program run scripts here? What it calls in a library is theirs, not the program's. */
 static bool is_interpreted(const struct mw_report_stack *stack)
 {
-	static const char *const loops[] = {"_PyEval_EvalFrame", "PyEval_EvalFrame", "execute_ex$", "rb_vm_exec$",
-					    "Perl_runops_",      "luaV_execute$",    NULL};
-
 	for (size_t i = 0; i < stack->frame_count; i++)
-		if (stack->frames[i].function && is_of(loops, stack->frames[i].function))
+		if (stack->frames[i].function && is_loop(stack->frames[i].function))
 			return true;
 	return false;
 }
@@ -223,7 +216,7 @@ size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *frame = &stack->frames[i];
 
-		if (frame->function ? mw_suspects_is_wrapper(frame->function) : is_inside(stack, i))
+		if (frame->function ? mw_suspects_is_wrapper(frame->function) : is_inside(stack, i, interpreted))
 			continue;
 		if (charged == SIZE_MAX && stack->suspect && frame->module &&
 		    strcmp(frame->module, stack->suspect) == 0)
@@ -421,6 +414,12 @@ static void add_stack(struct merger *merger, size_t i)
 	suspect->bytes_per_hour += rate > 0 && rank_of(growth) == GROWS ? rate * 3600 : 0;
 }
 
+/* What is certain comes before what grows faster, unless that grows much faster. */
+static double weight_of(const struct mw_report_suspect *suspect)
+{
+	return suspect->bytes_per_hour * (suspect->certain ? CERTAIN : 1);
+}
+
 static int compare_suspects(const void *left, const void *right)
 {
 	const struct mw_report_suspect *a = left, *b = right;
@@ -434,10 +433,8 @@ static int compare_suspects(const void *left, const void *right)
 		return a->lost.bytes > b->lost.bytes ? -1 : 1;
 	if (a_rank == GROWS && (a->bytes < TRIFLE) != (b->bytes < TRIFLE))
 		return a->bytes < TRIFLE ? 1 : -1;
-	if (a_rank == GROWS && a->certain != b->certain)
-		return a->certain ? -1 : 1;
-	if (a_rank == GROWS && a->bytes_per_hour != b->bytes_per_hour)
-		return a->bytes_per_hour > b->bytes_per_hour ? -1 : 1;
+	if (a_rank == GROWS && weight_of(a) != weight_of(b))
+		return weight_of(a) > weight_of(b) ? -1 : 1;
 	if (a->bytes != b->bytes)
 		return a->bytes > b->bytes ? -1 : 1;
 	return (a->stacks[0] > b->stacks[0]) - (a->stacks[0] < b->stacks[0]);
@@ -530,6 +527,9 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 			       " of its block%s sampled, too few to tell a leak from memory in use; watch "
 			       "for longer, or sample more blocks (--sample with fewer bytes).",
 			       sampled, sampled == 1 ? " was" : "s were");
+	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && report->window.ended == MW_END_EXIT &&
+		 report->window.to >= report->window.seconds)
+		(void)snprintf(text, sizeof(text), "The process ended too early to tell a leak from memory in use.");
 	else if (suspect->verdict == MW_GROWTH_TOO_SHORT && life > length / 10)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ": blocks of it live %.0f s; watch for %.0f s or longer.", life,

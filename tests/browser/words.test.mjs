@@ -143,6 +143,7 @@ test("a suspect has the text report's sentence, and what it says of frees, days 
 		suspects: [
 			suspect(stacks[0], "steady growth", { bytes_per_hour: 50 * 2 ** 20, seconds_to_limit: 47000 }),
 			suspect(stacks[5], "too short to tell", { freed: 300, blocks: 100, seconds_to_limit: 1e12 }),
+			suspect(stacks[1], "plateau", { freed: 2, blocks: 4727 }),
 		],
 		rss_growth: { bytes: 64 * 2 ** 20, blocks: 16 * 2 ** 20, unexplained: true, other: null },
 	};
@@ -151,6 +152,7 @@ test("a suspect has the text report's sentence, and what it says of frees, days 
 	const of = (i, part) => page.locator(".suspect", { hasText: stacks[i].id }).locator(part).textContent();
 	assert.equal(await of(0, ".verdict"), "steady growth It did. A cache that is still filling would look the same.");
 	assert.equal(await of(0, ".facts"), "none freed; 1.2 GiB a day; reaches the cgroup's limit (2.0 GiB) in 13 h at this rate");
+	assert.equal(await of(1, ".facts"), "2 of 4,729 freed");
 	assert.equal(await of(5, ".facts"), "75.0 % of 400 freed; 1 block (24 B) was freed within the settling time");
 	const held = inspect(blocks.filter(({ stack }) => stack === 0), 0, 10e9).impacting.bytes;
 	assert.ok((await of(0, ".suspect-figures")).includes(`${((held / (64 * 2 ** 20)) * 100).toFixed(1)} % of what the RSS grew by`));
@@ -290,6 +292,7 @@ test("the flame graph's colours tell own code from libraries, and a legend names
 		{ frames: [frame("malloc", libc), frame("std::vector<int>::push_back", MAIN), frame("leak_session", MAIN)], bytes: 400 },
 		{ frames: [frame("malloc", "/lib64/libjemalloc.so.2"), frame("plug", "/opt/shop/plugin.so"), frame("main", MAIN)], bytes: 300 },
 		{ frames: [frame("operator new", "/usr/lib/libstdc++.so.6"), frame(null, null), frame("main", MAIN)], bytes: 200 },
+		{ frames: [frame("<T as core::fmt::Write>::grow", MAIN), frame("core::Engine::add(int)", MAIN)], bytes: 100 },
 	];
 	const process = {
 		...made,
@@ -302,6 +305,8 @@ test("the flame graph's colours tell own code from libraries, and a legend names
 	assert.equal(colors.main, colors.leak_session);
 	assert.equal(colors.malloc, colors["std::vector<int>::push_back"]);
 	assert.equal(colors.malloc, colors["operator new"]);
+	assert.equal(colors.malloc, colors["<T as core::fmt::Write>::grow"]);
+	assert.equal(colors.main, colors["core::Engine::add(int)"]);
 	const legend = async () => page.$$eval(".flame-legend li", (all) => all.map((one) => [one.textContent, getComputedStyle(one.querySelector(".swatch")).backgroundColor]));
 	const unknown = colors[Object.keys(colors).find((name) => name.startsWith("code in no file"))];
 	assert.deepEqual(await legend(), [["own code: shop", colors.main], ["own code: plugin.so", colors.plug], ["libraries", colors.malloc], ["code in no file", unknown]]);

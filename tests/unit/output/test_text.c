@@ -6,10 +6,13 @@
 #include "render.h"
 #include "unit.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -170,6 +173,95 @@ static void test_function_names(void **state)
 	}
 }
 
+/* What can't be judged yet is in the answer where it is more than all that grows. */
+static void test_open(void **state)
+{
+	struct mw_report report = *fixture_server();
+	const struct mw_report *reports[] = {&report};
+	struct mw_report_suspect suspects[8];
+	char *text;
+
+	(void)state;
+	assert_in_range(report.suspect_count, 2, 8);
+	memcpy(suspects, report.suspects, report.suspect_count * sizeof(suspects[0]));
+	report.suspects = suspects;
+	suspects[1].bytes = suspects[0].bytes;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_null(strstr(text, "\nOPEN "));
+	free(text);
+	suspects[1].bytes++;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(
+		strstr(text, "none freed\nOPEN  (no stack): 12.0 MiB in 30.0 s, too short to tell, 40 blocks, "));
+	free(text);
+}
+
+static void put_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Set when it was changed; the report's window begins in 2023. */
+static void change_at(const char *path, time_t seconds)
+{
+	const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static bool has_line(const struct mw_report *report, const char *line)
+{
+	char *text = render("text", &report, 1, (struct mw_output_options){.top = 1});
+	bool has = strstr(text, line);
+
+	free(text);
+	return has;
+}
+
+/* The line of the source, and whether it may be another by now; only files are read. */
+static void test_source(void **state)
+{
+	static const char line[] = "\n      52 | items.push_back(item);\n", note[] = "\n   (its file is newer than";
+	char directory[] = "/tmp/memwatch-source-XXXXXX", source[64], module[64], text[128];
+	struct mw_report report = *fixture_server();
+	struct mw_report_frame frame = *report.suspects[0].frame;
+	struct mw_report_suspect suspect = report.suspects[0];
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	(void)snprintf(source, sizeof(source), "%s/basket.cc", directory);
+	(void)snprintf(module, sizeof(module), "%s/shopd", directory);
+	suspect.frame = &frame;
+	frame.file = source;
+	frame.module = module;
+	report.suspects = &suspect;
+	report.suspect_count = 1;
+	assert_int_equal(mkfifo(source, 0600), 0);
+	assert_false(has_line(&report, " 52 | "));
+	assert_int_equal(unlink(source), 0);
+	memset(text, '\n', 51);
+	strcpy(text + 51, "\titems.push_back(item);\r\n");
+	put_file(source, text);
+	put_file(module, "");
+	change_at(source, 1000);
+	change_at(module, 2000);
+	assert_true(has_line(&report, line) && !has_line(&report, note));
+	change_at(source, 3000);
+	assert_true(has_line(&report, line) && has_line(&report, note));
+	change_at(source, 4000000000);
+	change_at(module, 5000000000);
+	assert_true(has_line(&report, line) && has_line(&report, note));
+	frame.line = 53;
+	assert_false(has_line(&report, " 53 | "));
+	assert_int_equal(unlink(source), 0);
+	assert_int_equal(unlink(module), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 static void test_several(void **state)
 {
 	const struct mw_report *reports[] = {fixture_server(), fixture_empty()};
@@ -205,6 +297,41 @@ static void test_several(void **state)
 	text = render("text", reports, 0, (struct mw_output_options){.top = 1, .all = true});
 	assert_string_equal(text, "");
 	free(text);
+}
+
+/* Of heap blocks that were not recorded nothing is said. */
+static void test_nothing(void **state)
+{
+	struct mw_report report = *fixture_empty();
+	const struct mw_report *reports[] = {&report};
+	char *text;
+
+	(void)state;
+	report.tracked[MW_KIND_HEAP] = false;
+	report.tracked[MW_KIND_VM] = true;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, "\nNothing was mapped in the window, and nothing unmapped; its 1 child was not "));
+	assert_null(strstr(text, "Nothing was allocated"));
+	free(text);
+}
+
+/* A number stands in one line with its unit. */
+static void test_units(void **state)
+{
+	const struct mw_report *report = fixture_sampled();
+
+	(void)state;
+	for (unsigned width = 60; width <= 200; width++) {
+		char *text = render("text", &report, 1, (struct mw_output_options){.top = 10, .width = width});
+
+		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+			const char *word = line + strspn(line, " ");
+
+			if (strncmp(word, "MiB", 3) == 0 || strncmp(word, "GiB", 3) == 0 || word[0] == '%')
+				fail_msg("a unit begins a line of %u columns: %s", width, line);
+		}
+		free(text);
+	}
 }
 
 /* No line is wider than asked for, whatever names do. */
@@ -333,6 +460,8 @@ UNIT_GROUP(text)
 		cmocka_unit_test(test_cut_off),        cmocka_unit_test(test_not_hooked),
 		cmocka_unit_test(test_several),        cmocka_unit_test(test_width),
 		cmocka_unit_test(test_harmless),       cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_units),          cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_open),           cmocka_unit_test(test_source),
 		cmocka_unit_test(test_numbers),        cmocka_unit_test(test_elide),
 	};
 

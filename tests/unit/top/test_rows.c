@@ -289,6 +289,20 @@ static void name_all(void)
 	name(MAPS, "3333333333333333", "main", "grow");
 }
 
+/* Template arguments would fill the line. */
+static void test_text(void **state)
+{
+	const struct mw_top_item item = {.kind = MW_TOP_ROW, .key = LEAKS};
+	struct mw_line line = {0};
+
+	(void)state;
+	look();
+	name(LEAKS, "00c0ffee00c0ffee", "main", "shop::Registry<std::string, std::vector<int> >::add(int)");
+	mw_top_view_text(&view, &item, &line);
+	assert_string_equal(line.data, "shop::Registry<…>::add(int) < main");
+	mw_line_deinit(&line);
+}
+
 static void test_filter(void **state)
 {
 	(void)state;
@@ -379,6 +393,7 @@ UNIT_GROUP(rows)
 		cmocka_unit_test_setup_teardown(test_courses_since_zero, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_courses, begin, end),
 		cmocka_unit_test(test_bars),
+		cmocka_unit_test_setup_teardown(test_text, begin, end),
 		cmocka_unit_test_setup_teardown(test_filter, begin, end),
 		cmocka_unit_test_setup_teardown(test_filter_of_threads, begin, end),
 		cmocka_unit_test_setup_teardown(test_filter_awaits_names, begin, end),

@@ -229,8 +229,13 @@ static void growth_by_kind(void **state)
 	grow(80 * MIB, 10 * MIB, 2 * MIB);
 	assert_false(rss->has_kinds);
 	made.report.window.from = 0;
+	/* Of one kind it is what the others leave. */
+	made.space.end.kinds[MW_REGION_ANONYMOUS].resident = MW_SIZE_UNKNOWN;
+	grow(50 * MIB, 10 * MIB, 2 * MIB);
+	assert_true(rss->has_kinds);
+	assert_int_equal(rss->kinds[MW_REGION_ANONYMOUS], 47 * MIB);
 	made.space.end.kinds[MW_REGION_STACK].resident = MW_SIZE_UNKNOWN;
-	grow(80 * MIB, 10 * MIB, 2 * MIB);
+	grow(50 * MIB, 10 * MIB, 2 * MIB);
 	assert_false(rss->has_kinds);
 }
 

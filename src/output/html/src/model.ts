@@ -58,15 +58,16 @@ export interface Runs {
 	process: Uint16Array;
 }
 
-const LIBRARY = [
-	"std::", "__gnu_cxx::", "operator new", "alloc::alloc::", "alloc::raw_vec::", "alloc::vec::", "alloc::string",
-	"alloc::boxed::", "core::", "<alloc::", "<core::", "<std::", "__rust_", "__rustc::__rust", "__rdl_", "hashbrown::raw::",
-];
+const LIBRARY = ["std::", "__gnu_cxx::", "operator new", "__rust_", "__rustc::__rust", "__rdl_"];
+const RUST = ["alloc::", "core::", "hashbrown::"];
 
+/** Of a standard library: see src/base/function_name.c. */
 function isLibrary(name: string | null): boolean {
 	if (!name) return false;
-	const own = ownName(name);
-	return LIBRARY.some((prefix) => own.startsWith(prefix));
+	const own = ownName(name).replace(/^<([^:]* as )?/, "");
+	const is = (prefix: string): boolean => own.startsWith(prefix);
+	// Namespaces of C++ programs have such names too; names of Rust's have no parameters.
+	return LIBRARY.some(is) || (RUST.some(is) && !/\)[^>:]*$/.test(own));
 }
 
 /** Where a system has its libraries: see is_of_system() in src/view/suspects.c. */

@@ -281,7 +281,11 @@ export class Suspects {
 			later.bytes += model.stacks[stack]!.settled_later?.bytes ?? 0;
 		}
 		if (lost?.count) out.push(`${many(lost.count, "block")} (${bytes(lost.bytes)}) ${lost.count === 1 ? "is" : "are"} lost: no pointer to ${lost.count === 1 ? "it" : "them"} is left`);
-		if (suspect && suspect.blocks) out.push(suspect.freed ? `${percent(suspect.freed, suspect.blocks + suspect.freed)} of ${count(suspect.blocks + suspect.freed)} freed` : suspect.error ? "none seen freed" : "none freed");
+		if (suspect && suspect.blocks) {
+			const all = suspect.blocks + suspect.freed;
+			// A smaller share is said in blocks.
+			out.push(suspect.freed ? `${suspect.freed < Math.floor(all / 1000) ? count(suspect.freed) : percent(suspect.freed, all)} of ${count(all)} freed` : suspect.error ? "none seen freed" : "none freed");
+		}
 		if (suspect && suspect.bytes_per_hour * 24 >= 1) out.push(`${bytes(suspect.bytes_per_hour * 24)} a day`);
 		if (limit && suspect.seconds_to_limit !== null && suspect.seconds_to_limit <= FAR) out.push(`reaches the ${limit.of === "cgroup" ? "cgroup's limit" : "machine's memory"} (${bytes(limit.bytes)}) in ${roughly(suspect.seconds_to_limit)} at this rate`);
 		if (later.count) out.push(`${many(later.count, "block")} (${bytes(later.bytes)}) ${later.count === 1 ? "was" : "were"} freed within the settling time`);
