@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* verdict.c: see verdict.h, which has the rules in words and their order. */
-#include "view/course.h"
+#include "view/waves.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * As many come in the second half as in the first, and as many go, which are fewer. Of blocks that all go in the end ever
@@ -165,12 +167,26 @@ static bool climbs(const struct mw_course *course)
 	       course->fall <= course->most / 8;
 }
 
+/* One goes for each that comes, over the second half: there are always as many, whatever the load. */
+static bool stays_level(const struct mw_course *course)
+{
+	int half = course->steps / 2;
+	double low = INFINITY, high = -INFINITY;
+
+	for (int i = half; i < course->steps; i++) {
+		low = fmin(low, course->net[i]);
+		high = fmax(high, course->net[i]);
+	}
+	return high - low <= 2 * course->block && mw_course_births_between(course, half, course->steps) >= SEVERAL;
+}
+
 /* It rose until less came. */
 static bool rose_with_load(const struct mw_course *course)
 {
 	int half = course->steps / 2;
 
-	return (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most &&
+	return !stays_level(course) &&
+	       (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most &&
 	       mw_course_births_between(course, half, 2 * half) <
 		       SUSTAINED_LOAD * mw_course_births_between(course, 0, half);
 }
@@ -194,61 +210,6 @@ static enum mw_growth_verdict judge_level(const struct mw_course *course)
 	if (course->longest < LONG_LIVED * course->seconds)
 		return MW_GROWTH_CHURN;
 	return rose_with_load(course) ? MW_GROWTH_TOO_SHORT : MW_GROWTH_PLATEAU;
-}
-
-/* Where a level falls, as blocks go together. */
-struct falls {
-	int count, first, last; /* steps in which the first and the last end */
-	bool ever_higher;       /* each ends higher than the one before */
-	double range;           /* of the level */
-};
-
-/* Falls by that share of the range, and by so many bytes, within two steps. */
-static void find_falls(const double *values, int steps, double share, double least, struct falls *out)
-{
-	double high = 0, low = 0;
-
-	*out = (struct falls){.ever_higher = true};
-	for (int i = 0; i < steps; i++) {
-		high = fmax(high, values[i]);
-		low = fmin(low, values[i]);
-	}
-	out->range = high - low;
-	for (int i = 0; i < steps; i++) {
-		if ((i >= 2 ? values[i - 2] : 0) - values[i] <= fmax(share * out->range, least))
-			continue;
-		while (i + 1 < steps && values[i + 1] < values[i])
-			i++;
-		out->ever_higher &= !out->count || values[i] > values[out->last];
-		out->last = i;
-		if (!out->count++)
-			out->first = i;
-		i++;
-	}
-}
-
-/* It falls again and again, and the next time is not overdue. */
-static bool keeps_falling(const struct falls *falls, int steps)
-{
-	return falls->count >= 2 && steps - falls->last <= MARGIN * (falls->last - falls->first) / (falls->count - 1);
-}
-
-/* The level rises and is let go, again and again, to where it was. */
-static bool is_let_go(const struct mw_course *course)
-{
-	struct falls falls;
-
-	find_falls(course->net, course->steps, 0.5, 0, &falls);
-	return keeps_falling(&falls, course->steps) &&
-	       fabs(course->net[falls.last] - course->net[falls.first]) <= BACK * falls.range;
-}
-
-/* Nothing has got older than what was freed, and what there was went at once, not long ago or again and again. */
-static bool was_let_go(const struct mw_course *course)
-{
-	bool young = course->in->active - course->in->oldest <= MARGIN * course->longest_of_all;
-
-	return course->emptied || ((course->mortal || (!course->settled.count && young)) && is_let_go(course));
 }
 
 /* When blocks settled. */
@@ -407,6 +368,17 @@ static bool may_go_on(const struct mw_course *course, double quiet)
 	return course->in->samples > 0 && pow(1 - quiet / course->settled_steps, share * course->in->samples) >= CHANCE;
 }
 
+/* The level rises less and less. */
+static bool levels_off(const struct mw_course *course, const struct pattern *pattern)
+{
+	double less = course->early.slope - course->late.slope;
+
+	return less > SIGMAS * hypot(course->early.error, course->late.error) &&
+	       course->late.slope < SUSTAINED * course->early.slope &&
+	       pattern->counts[1] < SUSTAINED_LOAD * pattern->counts[0] &&
+	       pattern->counts[2] < SUSTAINED_LOAD * pattern->counts[1];
+}
+
 static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -435,7 +407,7 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 		return MW_GROWTH_PLATEAU;
 	if (changes(&pattern, CEASED) && !may_do_less(course))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, SLOWER) && find_load(course) != LESS_LOAD)
+	if ((changes(&pattern, SLOWER) || levels_off(course, &pattern)) && find_load(course) != LESS_LOAD)
 		return MW_GROWTH_TOO_SHORT;
 	regular = pattern.pause - pattern.least_pause <= 1;
 	if (pattern.bursts < 3 && pattern.busy < course->settled_steps / 4)
@@ -474,9 +446,28 @@ static bool creeps(const struct mw_course *course)
 {
 	double middle = course->net[course->steps / 2];
 
-	return mw_course_is_replaced_known(course->in) && course->fall <= course->block &&
+	return mw_course_is_replaced_known(course->in) &&
+	       course->in->replaced.older.count * 2 >= course->in->size.count && course->fall <= course->block &&
 	       middle - course->net[0] >= 2 * course->block &&
 	       course->net[course->steps - 1] - middle >= 2 * course->block;
+}
+
+/*
+ * Each block takes the place of one that goes, and the sizes are not ever larger. Of storage of some size one is enough, where it is
+ * as large as before.
+ */
+static bool takes_places(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	const struct mw_track_replaced *replaced = &in->replaced;
+
+	if (in->samples > 0 || course->outlasted || !mw_course_is_replaced_known(in))
+		return false;
+	if (in->size.count < 16)
+		return replaced->older.count == in->size.count && replaced->older.bytes == in->size.bytes &&
+		       !replaced->unknown && !replaced->ambiguous && course->block >= TRIFLE;
+	return replaced->count + 2 >= in->size.count && replaced->larger * 8 <= replaced->count * 5 &&
+	       replaced->older.count >= 3;
 }
 
 /* Older blocks go as these come, in the same calls. */
@@ -484,8 +475,9 @@ static bool is_replacing(const struct mw_course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return !course->outlasted && !rises(course) && !creeps(course) && replaced->older.count >= 3 &&
-	       mw_course_is_replaced_known(course->in) && replaced->older.bytes * 2 >= course->in->impacting.bytes &&
+	return (!course->outlasted || mw_course_is_in_step(course)) && !rises(course) && !creeps(course) &&
+	       replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
+	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
@@ -512,54 +504,30 @@ static bool is_balanced(const struct mw_course *course)
 	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
 }
 
-/*
- * Blocks of these sizes, nearly all of which are the stack's, go in waves, older ones first: a collector's, or where a cache
- * makes room now and then. What there is right after a wave tells whether there is ever more, but for what came within a step.
- */
-enum waves {
-	NO_WAVES,
-	WAVES_LEVEL, /* no more after the last than after the first, most of the window before */
-	WAVES_UNCLEAR,
-	WAVES_HIGHER,
-	WAVES_RISING, /* with each */
-};
-
-static enum waves judge_waves(const struct mw_course *course)
+static int compare_levels(const void *left, const void *right)
 {
-	const double *all = course->in->sizes.net;
-	double step = 0, rise;
-	struct falls falls;
+	double a = *(const double *)left, b = *(const double *)right;
 
-	if (!mw_course_makes_sizes(course->in))
-		return NO_WAVES;
-	for (int i = 0; i < course->steps; i++)
-		step = fmax(step, mw_course_births_between(course, i, i + 1) * course->block *
-					  mw_course_usable_share(course->in));
-	find_falls(all, course->steps, WAVE, 3 * step, &falls);
-	if (falls.count < 2)
-		return NO_WAVES;
-	rise = all[falls.last] - all[falls.first];
-	if (rise > 2 * step)
-		return falls.count >= 4 && falls.ever_higher ? WAVES_RISING : WAVES_HIGHER;
-	/* Where hardly any is older, or none outlives a wave, the stack's own blocks tell more. */
-	if (mw_course_older_share(course->in) < SOME_OLDER || course->wave >= 0)
-		return NO_WAVES;
-	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 && rise <= 0 &&
-			       -rise <= FLAT_NOISE * step * (falls.last - falls.first)
-		       ? WAVES_LEVEL
-		       : WAVES_UNCLEAR;
+	return (a > b) - (a < b);
 }
 
-/* One wave took away older blocks, of these sizes and half as many as came or more: what the next will do is not known. */
-static bool has_met_one_wave(const struct mw_course *course)
+/* What the net level is above in an eighth of that time. */
+static double high_net(const struct mw_course *course, int first, int end)
 {
-	const double *older = course->in->sizes.older;
-	double most = 0;
+	double level[STEPS];
+	size_t count = (size_t)(end - first);
 
-	for (int i = 0; i < course->steps; i++)
-		most = fmax(most, older[i] - (i >= 2 ? older[i - 2] : 0));
-	return mw_course_makes_sizes(course->in) &&
-	       most * 2 >= (double)course->in->impacting.bytes * mw_course_usable_share(course->in);
+	memcpy(level, course->net + first, count * sizeof(*level));
+	qsort(level, count, sizeof(*level), compare_levels);
+	return level[count * 7 / 8];
+}
+
+/* There is more in the second half than there was at its highest in the first. */
+static bool gets_higher(const struct mw_course *course)
+{
+	int half = course->steps / 2;
+
+	return high_net(course, half, course->steps) > high_net(course, 0, half) + course->block / 2;
 }
 
 /* More settles than the net level rises by: it takes the place of what is older. */
@@ -575,7 +543,7 @@ static bool is_made_up_for(const struct mw_course *course)
 static bool is_level(const struct mw_course *course)
 {
 	return course->in->transient.count * 2 >= course->in->impacting.count &&
-	       mw_course_late_rise(course, 2) <= LEVEL * course->own_mean + 2 * course->block;
+	       (stays_level(course) || mw_course_late_rise(course, 2) <= LEVEL * course->own_mean + 2 * course->block);
 }
 
 /* Several are older than any got that was freed. */
@@ -618,7 +586,7 @@ static bool is_all_settled(const struct mw_course *course)
 static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
-	enum waves waves;
+	enum mw_waves waves;
 	bool all_settled = is_all_settled(course);
 	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
 
@@ -639,7 +607,7 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		return MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
 		verdict = judge_container(course);
-	} else if (is_replacing(course)) {
+	} else if (takes_places(course) || is_replacing(course)) {
 		*certain = !course->in->replaced.unknown;
 		return MW_GROWTH_STEADY_STATE;
 	} else if (is_nearly_full(course)) {
@@ -656,18 +624,18 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		*certain = is_certain(course, verdict);
 		return verdict;
 	}
-	waves = judge_waves(course);
-	if (waves == WAVES_RISING)
+	waves = mw_waves_judge(course);
+	if (waves == MW_WAVES_RISING)
 		return MW_GROWTH_STEADY;
-	if (waves == WAVES_UNCLEAR || (waves == WAVES_HIGHER && verdict < MW_GROWTH_STEADY))
+	if (waves == MW_WAVES_UNCLEAR || (waves == MW_WAVES_HIGHER && verdict < MW_GROWTH_STEADY))
 		return MW_GROWTH_TOO_SHORT;
-	if (!calms(verdict) && waves <= WAVES_LEVEL) {
-		if (was_let_go(course))
+	if (!calms(verdict) && waves <= MW_WAVES_LEVEL) {
+		if (mw_waves_have_let_go(course))
 			return MW_GROWTH_CHURN;
-		if (!course->outlasted && !creeps(course) && (is_balanced(course) || waves == WAVES_LEVEL))
+		if (!course->outlasted && !creeps(course) && (is_balanced(course) || waves == MW_WAVES_LEVEL))
 			return MW_GROWTH_STEADY_STATE;
 	}
-	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))
+	if (verdict >= MW_GROWTH_STEADY && (mw_waves_are_one(course) || !gets_higher(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))
@@ -726,6 +694,8 @@ static bool is_uneven_trifle(const struct mw_course *course, enum mw_growth_verd
 		return all->bytes < TRIFLE && course->whole.steadiness < STEADY;
 	if (all->bytes >= TRIFLE && all->count >= HANDFUL)
 		return false;
+	if (all->bytes < TRIFLE && all->count < SEVERAL)
+		return true;
 	find_pattern(course, &pattern);
 	return (all->bytes < TRIFLE && pattern.busy < LEAST_TIMES) || course->whole.steadiness < STEADY;
 }
