@@ -17,7 +17,9 @@ static bool rises_evenly(const struct mw_course *course)
 			  mw_course_births_between(course, half, all) * course->block};
 	double gone[2] = {born[0] - course->net[half - 1], born[1] - course->net[all - 1] + course->net[half - 1]};
 
-	if (course->early.slope - course->late.slope > 2 * hypot(course->early.error, course->late.error))
+	/* What never falls has no chance in it. */
+	if (course->fall > course->block &&
+	    course->early.slope - course->late.slope > 2 * hypot(course->early.error, course->late.error))
 		return false;
 	return (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block &&
 	       course->whole.steadiness > 0.5 && born[1] <= EVEN_BIRTHS * born[0] && gone[1] <= EVEN_FREES * gone[0];
@@ -167,17 +169,17 @@ static bool climbs(const struct mw_course *course)
 	       course->fall <= course->most / 8;
 }
 
-/* One goes for each that comes, over the second half: there are always as many, whatever the load. */
+/* One goes for each that comes, over the last third: there are always as many, whatever the load. */
 static bool stays_level(const struct mw_course *course)
 {
-	int half = course->steps / 2;
+	int first = course->steps - course->steps / 3;
 	double low = INFINITY, high = -INFINITY;
 
-	for (int i = half; i < course->steps; i++) {
+	for (int i = first; i < course->steps; i++) {
 		low = fmin(low, course->net[i]);
 		high = fmax(high, course->net[i]);
 	}
-	return high - low <= 2 * course->block && mw_course_births_between(course, half, course->steps) >= SEVERAL;
+	return high - low <= 2 * course->block && mw_course_births_between(course, first, course->steps) >= SEVERAL;
 }
 
 /* It rose until less came. */

@@ -92,7 +92,8 @@ enum mw_waves mw_waves_judge(const struct mw_course *course)
 	/* Where hardly any is older, or none outlives a wave, the stack's own blocks tell more. */
 	if (mw_course_older_share(course->in) < SOME_OLDER || course->wave >= 0)
 		return MW_WAVES_NONE;
-	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 && rise <= 0 &&
+	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 &&
+			       rise <= (falls.count >= 4 ? step / 2 : 0) &&
 			       -rise <= FLAT_NOISE * step * (falls.last - falls.first)
 		       ? MW_WAVES_LEVEL
 		       : MW_WAVES_UNCLEAR;
