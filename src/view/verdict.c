@@ -532,6 +532,15 @@ static bool gets_higher(const struct mw_course *course)
 	return high_net(course, half, course->steps) > high_net(course, 0, half) + course->block / 2;
 }
 
+/* Of a collector's blocks some go: what is old may wait for a collection of all that is old. */
+static bool waits_for_collector(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+
+	return in->collected && ((double)in->transient.count > FEW * (double)in->size.count ||
+				 (mw_course_makes_sizes(in) && mw_course_older_share(in) > FEW));
+}
+
 /* More settles than the net level rises by: it takes the place of what is older. */
 static bool is_made_up_for(const struct mw_course *course)
 {
@@ -638,6 +647,8 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 			return MW_GROWTH_STEADY_STATE;
 	}
 	if (verdict >= MW_GROWTH_STEADY && (mw_waves_are_one(course) || !gets_higher(course)))
+		verdict = MW_GROWTH_TOO_SHORT;
+	if (verdict >= MW_GROWTH_STEADY && waits_for_collector(course))
 		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))

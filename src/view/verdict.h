@@ -145,6 +145,7 @@ struct mw_verdict_input {
 	double larger; /* bytes of a sampled block that is outstanding, to one of all that were sampled */
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
+	bool collected;     /* a runtime holds them until its collector finds that nobody needs them */
 	bool older_unknown; /* which blocks from before the window were freed */
 	/* Bytes that the process allocated until then, of all stacks, and of those most of whose blocks are freed; the
 	 * moments of `level`. */
