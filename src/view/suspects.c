@@ -240,6 +240,8 @@ size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 
 /* --- merging --------------------------------------------------------------------------------------------- */
 
+#define ELEMENTS 16 /* blocks, to one of their container's storage */
+
 /* What a verdict means to somebody who looks for a leak. */
 enum rank { LOST, GROWS, OPEN, CALM };
 
@@ -261,6 +263,7 @@ struct line {
 	bool several;                        /* stacks */
 	bool grows;                          /* one of them does */
 	struct mw_report_growth growth;      /* of all together, where several */
+	const struct mw_report_stack *most;  /* of most blocks */
 	uint32_t suspects[CALM + 1];         /* its suspect of that rank + 1; 0: none yet */
 };
 
@@ -351,6 +354,30 @@ static struct mw_error *find_lines(struct merger *merger)
 		merger->lines[merger->line_of[i]].grows |= rank_of(&stack->growth) == GROWS;
 	}
 	return NULL;
+}
+
+/* Storage grows with what is in it: where that comes by the same line, and is known not to grow, neither does the storage. */
+static void judge_storage(struct merger *merger)
+{
+	struct mw_report *report = merger->report;
+
+	for (size_t i = 0; i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+		struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
+
+		if (line && (!line->most || stack->impacting.count > line->most->impacting.count))
+			line->most = stack;
+	}
+	for (size_t i = 0; i < report->stack_count; i++) {
+		struct mw_report_growth *growth = &report->stacks[i].growth;
+		const struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
+
+		if (line && growth->storage && rank_of(growth) == OPEN && rank_of(&line->most->growth) == CALM &&
+		    line->most->impacting.count >= ELEMENTS) {
+			growth->verdict = line->most->growth.verdict;
+			growth->certain = false;
+		}
+	}
 }
 
 /* Of several stacks of which none can be judged by itself all together are judged. */
@@ -577,6 +604,8 @@ struct mw_error *mw_view_suspects(const struct mw_summary_input *input, struct m
 	merger.first = chains + count;
 	merger.last = chains + 2 * count;
 	err = find_lines(&merger);
+	if (!err)
+		judge_storage(&merger);
 	if (!err)
 		err = judge_lines(&merger, input, group_of);
 	if (!err)

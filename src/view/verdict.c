@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* verdict.c: see verdict.h, which has the rules in words and their order. */
+#include "view/storage.h"
 #include "view/waves.h"
 
 #include <math.h>
@@ -23,115 +24,6 @@ static bool rises_evenly(const struct mw_course *course)
 		return false;
 	return (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block &&
 	       course->whole.steadiness > 0.5 && born[1] <= EVEN_BIRTHS * born[0] && gone[1] <= EVEN_FREES * gone[0];
-}
-
-/* Storage that is replaced by larger storage. */
-static enum mw_growth_verdict judge_container(const struct mw_course *course)
-{
-	double least = course->most / 64, level = 0, last = -1, pause = 0, quiet;
-	bool older = course->in->replaced.older.count > 0;
-	int rises = 0;
-
-	for (int i = 0; i < course->steps; i++) {
-		double at = (i + 1) * course->step;
-
-		if (course->net[i] <= level + least)
-			continue;
-		/* Where it was born in the window its first storage is a rise too. */
-		if (last >= 0 || !older)
-			pause = fmax(pause, at - fmax(last, 0));
-		last = at;
-		level = course->net[i];
-		rises++;
-	}
-	if (rises == 0 || course->fall > course->most * 3 / 4)
-		return MW_GROWTH_CHURN;
-	/* Many are replaced up to the end, and no more is held. */
-	if (mw_course_births_between(course, course->steps * 3 / 4, course->steps) >= LEAST_STEPS &&
-	    mw_course_births_between(course, course->steps * 7 / 8, course->steps) >= 4 &&
-	    mw_course_late_rise(course, 2) <= RISE * course->mean_late)
-		return MW_GROWTH_PLATEAU;
-	quiet = course->seconds - last;
-	if (pause > 0 && quiet >= QUIET * course->seconds && quiet > PAUSES * pause)
-		return MW_GROWTH_PLATEAU;
-	if (rises < (older ? 2 : 3) || (rises < 3 && quiet > MARGIN * pause))
-		return MW_GROWTH_TOO_SHORT;
-	/* A buffer that is made as large as is needed just then. */
-	if (course->fall > 0 && course->in->impacting.count == 1 &&
-	    (course->in->replaced.count - course->in->replaced.larger) * 8 > course->in->replaced.count)
-		return MW_GROWTH_TOO_SHORT;
-	return MW_GROWTH_CONTAINER;
-}
-
-/*
- * Storage that is built anew each time, larger than before, by other calls than those that free it: one or a few blocks are
- * there at any time. Moments between a free and the next allocation are no falls.
- */
-static bool is_built_larger(const struct mw_course *course)
-{
-	const struct mw_verdict_input *in = course->in;
-	double level[STEPS], least = INFINITY, most = 0;
-	struct mw_verdict_line line;
-	int end = course->steps - 1;
-
-	/* Of a handful of sampled blocks that is not seen. */
-	if (in->samples > 0 || in->impacting.count > 4 || in->transient.count < 16)
-		return false;
-	for (int i = 1; i < end; i++) {
-		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
-		least = fmin(least, level[i]);
-		most = fmax(most, level[i]);
-	}
-	line = mw_verdict_fit(level, 1, end, course->step);
-	return least > most / 4 && line.steadiness >= STEADY && line.slope * course->seconds > FLAT_NOISE * most &&
-	       mw_verdict_fit(level, course->steps / 2, end, course->step).slope >= SUSTAINED * line.slope;
-}
-
-/*
- * What storage of which the stack has one block at a time rises by over the window, to one byte of the largest, where it does
- * so evenly; else 0. Other stacks may have it in between: then the stack has none.
- */
-static double larger_each_time(const struct mw_course *course)
-{
-	const struct mw_verdict_input *in = course->in;
-	double level[STEPS], most = 0;
-	struct mw_verdict_line line;
-	int first = -1, last = -1, seen = 0, both = 0;
-
-	if (in->samples > 0 || in->impacting.count != 1 || in->transient.count < 16)
-		return 0;
-	for (int i = 0; i < course->steps; i++) {
-		double bytes = (double)in->level.bytes[i];
-
-		/* For a moment there are the old and the new: here, or when the first was seen. */
-		if (first >= 0 && bytes > MARGIN * level[i - 1]) {
-			both++;
-		} else if (bytes > course->block / 2) {
-			if (first >= 0 && MARGIN * bytes < level[i - 1]) {
-				first = -1;
-				seen = both = 0;
-				most = 0;
-			}
-			first = first < 0 ? i : first;
-			last = i;
-			seen++;
-			most = fmax(most, bytes);
-		}
-		if (first >= 0)
-			level[i] = last == i ? bytes : level[i - 1];
-	}
-	if (both * 8 > seen)
-		return 0;
-	if (seen < LEAST_TIMES || first > QUIET * course->steps || last < (1 - QUIET) * course->steps)
-		return 0;
-	line = mw_verdict_fit(level, first, course->steps, course->step);
-	return line.steadiness >= STEADY ? line.slope * course->seconds / most : 0;
-}
-
-/* Storage that stood for long: what was freed while the window settled may have been replaced again. */
-static bool is_lasting_storage(const struct mw_course *course)
-{
-	return mw_course_is_container(course->in) && course->net[course->steps * 3 / 4] > course->most / 2;
 }
 
 /* Do blocks live longer and longer, or do only more come? By the blocks that there are to one that comes. */
@@ -362,6 +254,37 @@ static bool is_nearly_full(const struct mw_course *course)
 	       c[2] * share / (1 - share) <= (c[0] + c[1] + c[2]) / 4 && !may_do_less(course);
 }
 
+/* When that share of the births of the window had come, steps. */
+static double came_by(const struct mw_course *course, double share)
+{
+	double all = mw_course_births_between(course, 0, course->steps), before = 0;
+
+	for (int i = 0; i < course->steps; i++) {
+		double now = mw_course_births_between(course, 0, i + 1);
+
+		if (now >= share * all)
+			return i + (share * all - before) / (now - before);
+		before = now;
+	}
+	return course->steps;
+}
+
+/*
+ * Of what there is to come the same share comes in the same time, and hardly any is left: a table that has filled. Where a
+ * load ends births end at once, and each half of those that are left comes in half the time.
+ */
+static bool is_filled(const struct mw_course *course)
+{
+	double half = came_by(course, 1.0 / 2), quarter = came_by(course, 3.0 / 4), eighth = came_by(course, 7.0 / 8);
+
+	return course->in->samples == 0 && course->in->transient.count * 8 <= course->in->size.count &&
+	       course->in->size.count >= 64 &&
+	       mw_course_births_between(course, course->steps * 3 / 4, course->steps) <=
+		       FEW * (double)course->in->size.count &&
+	       quarter - half >= SLOWER * half && eighth - quarter >= SLOWER * (quarter - half) &&
+	       find_load(course) != LESS_LOAD;
+}
+
 /* Where blocks are sampled: could those of a stack that goes on allocating all have come before that pause? */
 static bool may_go_on(const struct mw_course *course, double quiet)
 {
@@ -480,6 +403,8 @@ static bool is_replacing(const struct mw_course *course)
 	return (!course->outlasted || mw_course_is_in_step(course)) && !rises(course) && !creeps(course) &&
 	       replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
 	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
+	       (double)course->in->impacting.count <=
+		       (double)replaced->older.count + fmax(FLAT * (double)course->in->size.count, 4) &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
@@ -529,7 +454,8 @@ static bool gets_higher(const struct mw_course *course)
 {
 	int half = course->steps / 2;
 
-	return high_net(course, half, course->steps) > high_net(course, 0, half) + course->block / 2;
+	return course->block <= 0 ||
+	       high_net(course, half, course->steps) > high_net(course, 0, half) + course->block / 2;
 }
 
 /* Of a collector's blocks some go: what is old may wait for a collection of all that is old. */
@@ -602,14 +528,14 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
 
 	*certain = false;
-	if (judged && (is_built_larger(course) || larger_each_time(course) > FLAT_NOISE))
+	if (judged && (mw_storage_is_built_larger(course) || mw_storage_larger_each_time(course) > FLAT_NOISE))
 		return MW_GROWTH_CONTAINER;
 	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
 	if (all_settled) {
 		verdict = !judged                              ? MW_GROWTH_CHURN
-			  : mw_course_is_container(course->in) ? judge_container(course)
+			  : mw_course_is_container(course->in) ? mw_storage_judge(course)
 							       : judge_level(course);
-		if (verdict == MW_GROWTH_TOO_SHORT && is_lasting_storage(course))
+		if (verdict == MW_GROWTH_TOO_SHORT && mw_storage_lasts(course))
 			return verdict;
 		*certain = verdict < MW_GROWTH_STEADY || is_certain(course, verdict);
 		return verdict >= MW_GROWTH_STEADY ? verdict : MW_GROWTH_CHURN;
@@ -617,11 +543,11 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	if (!judged)
 		return MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
-		verdict = judge_container(course);
+		verdict = mw_storage_judge(course);
 	} else if (takes_places(course) || is_replacing(course)) {
 		*certain = !course->in->replaced.unknown;
 		return MW_GROWTH_STEADY_STATE;
-	} else if (is_nearly_full(course)) {
+	} else if (is_nearly_full(course) || is_filled(course)) {
 		return MW_GROWTH_PLATEAU;
 	} else {
 		verdict = !course->settled.count || course->mortal ? judge_level(course) : judge_settled(course);
@@ -688,7 +614,7 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 {
 	enum mw_growth_verdict verdict = judge_all(course, certain);
 
-	if (!are_few(course, verdict) && !(calms(verdict) && larger_each_time(course) > FLAT))
+	if (!are_few(course, verdict) && !(calms(verdict) && mw_storage_larger_each_time(course) > FLAT))
 		return verdict;
 	*certain = false;
 	return MW_GROWTH_TOO_SHORT;
@@ -758,6 +684,7 @@ void mw_verdict_find(const struct mw_verdict_input *input, struct mw_report_grow
 		.newest_age = input->seconds - input->newest,
 		.settle_age = course.settle_age,
 		.settled = course.settled,
+		.storage = mw_course_is_container(input),
 	};
 	out->growing_until = growing_until(&course, verdict);
 }
