@@ -13,6 +13,7 @@
 
 #define ROUNDING  8.0   /* bytes: what is usable of a block, less what was asked for */
 #define LIKE      0.1   /* of a mean size */
+#define LOAD      16u   /* blocks */
 #define INNERMOST 16u   /* frames in which the code is that allocates */
 #define BATCH     4096u /* groups whose figures are in memory at once, some KiB each */
 
@@ -70,7 +71,9 @@ static void find_load(struct walk *walk)
 		mw_track_stack_births(walk->track, i, walk->end_ns, &births);
 		for (uint32_t at = 0; at < births.count; at++) {
 			walk->all[at] += births.bytes[at] * mean;
-			if (mw_verdict_mostly_freed(&stack.totals.size, &stack.totals.transient))
+			/* A few blocks are no load, but perhaps the storage of a table. */
+			if (stack.totals.size.count >= LOAD &&
+			    mw_verdict_mostly_freed(&stack.totals.size, &stack.totals.transient))
 				walk->load[at] += births.bytes[at] * mean;
 		}
 	}

@@ -351,12 +351,14 @@ static struct mw_error *find_lines(struct merger *merger)
 			return mw_error_nomem();
 		if (rank_of(&stack->growth) == GROWS && is_collected(report, merger->lines[merger->line_of[i]].frame))
 			stack->growth.verdict = MW_GROWTH_TOO_SHORT;
-		merger->lines[merger->line_of[i]].grows |= rank_of(&stack->growth) == GROWS;
 	}
 	return NULL;
 }
 
-/* Storage grows with what is in it: where that comes by the same line, and is known not to grow, neither does the storage. */
+/*
+ * Storage grows with what is in it: where that comes by the same line, and is known not to grow, neither does the storage;
+ * where it is not known of what is more than the storage, nor is it of this.
+ */
 static void judge_storage(struct merger *merger)
 {
 	struct mw_report *report = merger->report;
@@ -372,11 +374,15 @@ static void judge_storage(struct merger *merger)
 		struct mw_report_growth *growth = &report->stacks[i].growth;
 		const struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
 
-		if (line && growth->storage && rank_of(growth) == OPEN && rank_of(&line->most->growth) == CALM &&
+		if (line && growth->storage && rank_of(growth) < rank_of(&line->most->growth) &&
+		    (rank_of(growth) == OPEN || (rank_of(&line->most->growth) == OPEN &&
+						 line->most->impacting.bytes > report->stacks[i].impacting.bytes)) &&
 		    line->most->impacting.count >= ELEMENTS) {
 			growth->verdict = line->most->growth.verdict;
 			growth->certain = false;
 		}
+		if (merger->line_of[i] != UINT32_MAX)
+			merger->lines[merger->line_of[i]].grows |= rank_of(growth) == GROWS;
 	}
 }
 

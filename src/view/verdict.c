@@ -410,15 +410,16 @@ static bool is_replacing(const struct mw_course *course)
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
 }
 
-/* Of blocks of these sizes there are no more, nor fewer: as many as the stack adds go, over the second half. */
-static bool is_balanced(const struct mw_course *course)
+/* Of blocks of these sizes, so far as sizes are known, there are no more, nor fewer: as many as the stack adds go, over the second
+ * half. */
+static bool may_be_balanced(const struct mw_course *course)
 {
 	const struct mw_verdict_sizes *sizes = &course->in->sizes;
 	struct mw_verdict_line line = course->late, whole = course->whole;
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
-	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
-	    sizes->born <= 0 || may_rise(course))
+	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || sizes->born <= 0 ||
+	    may_rise(course))
 		return false;
 	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
@@ -429,6 +430,11 @@ static bool is_balanced(const struct mw_course *course)
 	       (-line.slope - line.error) * half <= RISE * course->own_rise &&
 	       (line.slope - SIGMAS * line.error) * half <= some &&
 	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
+}
+
+static bool is_balanced(const struct mw_course *course)
+{
+	return course->in->sizes.known && may_be_balanced(course);
 }
 
 static int compare_levels(const void *left, const void *right)
@@ -465,6 +471,12 @@ static bool waits_for_collector(const struct mw_course *course)
 
 	return in->collected && ((double)in->transient.count > FEW * (double)in->size.count ||
 				 (mw_course_makes_sizes(in) && mw_course_older_share(in) > FEW));
+}
+
+/* A few blocks have settled, and the level rises by no more than is likely by chance. */
+static bool is_hardly_kept(const struct mw_course *course)
+{
+	return course->settled.count < SEVERAL && course->mostly_freed && course->whole.slope < course->whole.error;
 }
 
 /* More settles than the net level rises by: it takes the place of what is older. */
@@ -574,7 +586,8 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	}
 	if (verdict >= MW_GROWTH_STEADY && (mw_waves_are_one(course) || !gets_higher(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
-	if (verdict >= MW_GROWTH_STEADY && waits_for_collector(course))
+	if (verdict >= MW_GROWTH_STEADY &&
+	    (waits_for_collector(course) || is_hardly_kept(course) || may_be_balanced(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))
