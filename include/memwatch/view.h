@@ -82,6 +82,7 @@ struct mw_report_growth {
 	double oldest_age, newest_age; /* seconds, of the impacting blocks */
 	double settle_age;             /* seconds: blocks that get freed are freed by then; 0: hardly any is */
 	struct mw_amount settled;      /* impacting blocks older than that */
+	bool storage;                  /* of a container: replaced by larger ones */
 };
 
 /* What a look at the heap at the window's end has found of impacting blocks (memwatch/heap.h). */

@@ -67,6 +67,7 @@ struct mw_runtime {
 	const char *const *environment; /* settings that have it take each block from malloc; NULL: there are none */
 	const char *heap;               /* what it keeps in anonymous mappings */
 	const char *text;               /* what a report does not show, and how it is seen */
+	bool collects;                  /* by tracing: what nobody needs any more stays until its collector runs */
 };
 
 /* So many rows; a set of them is a mask, bit n for row n. */
@@ -74,6 +75,8 @@ struct mw_runtime {
 extern const struct mw_runtime mw_runtimes[MW_RUNTIMES];
 /* Which of them does a module hold? `elf` is that of the program itself, else NULL: libraries tell by their names. */
 uint32_t mw_runtimes_of(const char *path, struct mw_elf *elf);
+/* Is the module one of a runtime that collects? `held`: the runtimes of the process, where it is its program; else 0. */
+bool mw_runtimes_collect(const char *path, uint32_t held);
 /* Which of them take each block from malloc, by a process's environment (as /proc/PID/environ has it)? */
 uint32_t mw_runtimes_visible(const char *environment, size_t size);
 

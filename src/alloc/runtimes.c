@@ -12,34 +12,40 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	{"python", LIST("libpython"), "PyObject_Malloc", LIST("PYTHONMALLOC=malloc", "PYTHONMALLOC=malloc_debug"),
 	 "Python's arenas",
 	 "Python's objects of up to 512 bytes: its allocator (pymalloc) keeps them in arenas of its own. Started with "
-	 "PYTHONMALLOC=malloc, Python shows each."},
+	 "PYTHONMALLOC=malloc, Python shows each.",
+	 false},
 	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"), "PHP's chunks",
 	 "PHP's own memory: its allocator (Zend) keeps it in chunks of 2 MiB. Started with USE_ZEND_ALLOC=0, PHP shows "
-	 "each block."},
+	 "each block.",
+	 false},
 	{"v8",
 	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
 	      "libQt5WebEngineCore"),
 	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap",
 	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot shows what is in it (Node: "
-	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools)."},
+	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools).",
+	 true},
 	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap",
 	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
-	 "it."},
+	 "it.",
+	 true},
 	{"partition-alloc",
 	 LIST("chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore", "libQt5WebEngineCore"), NULL, NULL,
 	 "PartitionAlloc's memory",
-	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings."},
+	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings.", false},
 	{"ruby", LIST("libruby"), "ruby_init", NULL, "Ruby's heap",
 	 "Ruby's objects: they lie in pages of its own heap, of which no more than the pages are seen. ObjectSpace "
 	 "shows "
-	 "what is in them."},
+	 "what is in them.",
+	 true},
 	{"dotnet", LIST("libcoreclr.so"), NULL, NULL, "the heap of .NET",
 	 "The objects of .NET: its runtime keeps its heap in anonymous mappings. dotnet-gcdump collect -p PID shows "
 	 "what "
-	 "is in it."},
+	 "is in it.",
+	 true},
 	{"go", LIST("libgo.so"), NULL, NULL, "Go's heap",
-	 "Go's objects: its runtime keeps its heap in anonymous mappings. " MW_ALLOC_GO_PROFILE
-	 " shows what is in it."},
+	 "Go's objects: its runtime keeps its heap in anonymous mappings. " MW_ALLOC_GO_PROFILE " shows what is in it.",
+	 true},
 };
 
 static bool is_named(const struct mw_runtime *runtime, const char *path)
@@ -77,6 +83,14 @@ uint32_t mw_runtimes_of(const char *path, struct mw_elf *elf)
 	if (elf)
 		mw_error_destroy(mw_elf_each_symbol(elf, visit, &found));
 	return found;
+}
+
+bool mw_runtimes_collect(const char *path, uint32_t held)
+{
+	for (unsigned i = 0; i < MW_RUNTIMES; i++)
+		if (mw_runtimes[i].collects && (is_named(&mw_runtimes[i], path) || held >> i & 1))
+			return true;
+	return false;
 }
 
 uint32_t mw_runtimes_visible(const char *environment, size_t size)

@@ -174,11 +174,7 @@ static double chance_error(const struct mw_course *course, int first, int end)
 	return sqrt(1.2 * squares) * course->block / (n * course->step);
 }
 
-/*
- * One goes for each that comes: what does so by chance would stray further over the window, and from step to step by more than
- * what comes does.
- */
-static bool is_in_step(const struct mw_course *course)
+bool mw_course_is_in_step(const struct mw_course *course)
 {
 	double high = course->net[0], low = high, rise, strays = 0, births = 0;
 	int last = course->steps - 1;
@@ -244,7 +240,7 @@ static void find_levels(struct mw_course *course)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =
 		mw_verdict_fit(level, course->steps / 2, course->steps, course->step).slope * course->seconds / 2;
-	if (course->inclusive && mw_course_older_share(in) >= SOME_OLDER && !is_in_step(course)) {
+	if (course->inclusive && mw_course_older_share(in) >= SOME_OLDER && !mw_course_is_in_step(course)) {
 		course->late.error = fmax(course->late.error, chance_error(course, course->steps / 2, course->steps));
 		course->whole.error = fmax(course->whole.error, chance_error(course, 0, course->steps));
 		course->chance = SIGMAS * course->block *
@@ -260,7 +256,9 @@ bool mw_course_is_flat(const struct mw_course *course, double bytes)
 
 bool mw_course_is_rising(const struct mw_course *course, double sigmas, double blocks)
 {
-	return mw_course_late_rise(course, -sigmas) > fmax(RISE * fmax(course->mean_late, 0), blocks * course->block);
+	double least = course->all_go ? LEVEL * course->own_mean : RISE * course->mean_late;
+
+	return mw_course_late_rise(course, -sigmas) > fmax(least, blocks * course->block);
 }
 
 double mw_course_mean_net(const struct mw_course *course, int first, int end)
@@ -432,6 +430,27 @@ static bool find_outlasted(struct mw_course *course)
 	return true;
 }
 
+/* Nothing is left of what could settle, and there are not more blocks to one that comes than before: no queue. */
+static bool find_all_go(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	int third = course->steps / 3;
+	double there[2] = {0}, births[2];
+
+	if (course->settled.count || course->settle_age <= 0 || course->could < LEAST_SETTLED ||
+	    in->transient.count < 16 ||
+	    pow(1 - RARE, mw_course_births_between(course, 0, course->settled_steps)) > CHANCE)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		int first = course->steps - (2 - i) * third;
+
+		births[i] = mw_course_births_between(course, first, first + third);
+		for (int j = first; j < first + third; j++)
+			there[i] += (double)in->level.bytes[j];
+	}
+	return births[0] > 0 && births[1] > 0 && there[1] / births[1] <= LARGER * there[0] / births[0];
+}
+
 static void find_settled(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -461,6 +480,7 @@ static void find_settled(struct mw_course *course)
 		course->settled.bytes += in->kept[course->steps].bytes;
 	}
 	course->mortal = !course->outlasted && find_mortal(course);
+	course->all_go = find_all_go(course);
 }
 
 void mw_course_find(struct mw_course *course)

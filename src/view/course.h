@@ -22,6 +22,7 @@
 #define MANY_SAMPLES   200.0      /* by which a level can be judged as where all blocks are recorded */
 #define LEAST_SAMPLED  0.6        /* of births that could settle, where there are not so many */
 #define CHANCE         0.02       /* that births at random leave so long a pause */
+#define RARE           0.02       /* of births: what leaks so seldom shows in nothing that has settled */
 #define LONG_LIVED     (1.0 / 8)  /* of the window */
 #define WAVES          0.6        /* of the bytes that go: they go together */
 #define WAVE           (1.0 / 6)  /* of a level's range: it falls by more in a wave */
@@ -85,7 +86,8 @@ struct mw_course {
 	bool mortal;
 	bool outlasted; /* all that are freed get nearly as old, and some that settled are older */
 	bool mostly_freed;
-	bool alike; /* lifetimes hardly differ */
+	bool all_go; /* all that could settle went, and lifetimes don't get longer */
+	bool alike;  /* lifetimes hardly differ */
 };
 
 /* From `in`, `seconds`: all the rest. */
@@ -100,7 +102,8 @@ double mw_course_mean_net(const struct mw_course *course, int first, int end);
 double mw_course_late_rise(const struct mw_course *course, double sigmas);
 /* The net level does not rise, against `bytes` that came in the second half. */
 bool mw_course_is_flat(const struct mw_course *course, double bytes);
-/* It rises over the second half, by more than so many errors and blocks, and by a tenth. */
+/* It rises over the second half, by more than so many errors and blocks, and by a tenth; where all blocks go, by a fifth of what
+ * there is at a time. */
 bool mw_course_is_rising(const struct mw_course *course, double sigmas, double blocks);
 /* As steep as ever up to the end. */
 bool mw_course_keeps_rising(const struct mw_course *course);
@@ -114,6 +117,11 @@ bool mw_course_makes_sizes(const struct mw_verdict_input *in);
 double mw_course_older_share(const struct mw_verdict_input *in);
 /* Usable bytes of the outstanding blocks, to one that was asked for. */
 double mw_course_usable_share(const struct mw_verdict_input *in);
+/*
+ * One goes for each that comes: what does so by chance would stray further over the window, and from step to step by more than
+ * what comes does.
+ */
+bool mw_course_is_in_step(const struct mw_course *course);
 /* Most of what is added in the second half makes up for older blocks that go. */
 bool mw_course_replaces_older(const struct mw_course *course);
 /* First in, first out: nothing is left of what was born before the oldest survivor, and nothing went that is younger. */

@@ -2,16 +2,20 @@
 /* growth.c: see growth.h. */
 #include "view/growth.h"
 
+#include "alloc/families.h"
 #include "base/cleanup.h"
 #include "track/replaced.h"
 #include "view/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define ROUNDING 8.0   /* bytes: what is usable of a block, less what was asked for */
-#define LIKE     0.1   /* of a mean size */
-#define BATCH    4096u /* groups whose figures are in memory at once, some KiB each */
+#define ROUNDING  8.0   /* bytes: what is usable of a block, less what was asked for */
+#define LIKE      0.1   /* of a mean size */
+#define LOAD      16u   /* blocks */
+#define INNERMOST 16u   /* frames in which the code is that allocates */
+#define BATCH     4096u /* groups whose figures are in memory at once, some KiB each */
 
 struct size_set {
 	uint64_t bits[MW_SIZE_CLASSES / 64 + 1];
@@ -46,6 +50,10 @@ struct walk {
 	uint32_t stack_count; /* of the tracker */
 	bool sampled;         /* heap blocks are */
 	bool older_unknown;
+	const struct mw_view_module *modules; /* by number */
+	size_t module_count;
+	const char *exe;
+	uint32_t runtimes; /* that the program itself holds */
 };
 
 /* What all stacks allocate: their births, of a mean size each. */
@@ -63,7 +71,9 @@ static void find_load(struct walk *walk)
 		mw_track_stack_births(walk->track, i, walk->end_ns, &births);
 		for (uint32_t at = 0; at < births.count; at++) {
 			walk->all[at] += births.bytes[at] * mean;
-			if (mw_verdict_mostly_freed(&stack.totals.size, &stack.totals.transient))
+			/* A few blocks are no load, but perhaps the storage of a table. */
+			if (stack.totals.size.count >= LOAD &&
+			    mw_verdict_mostly_freed(&stack.totals.size, &stack.totals.transient))
 				walk->load[at] += births.bytes[at] * mean;
 		}
 	}
@@ -173,6 +183,23 @@ static void add_series(struct mw_track_series *sum, const struct mw_track_series
 			sum->bytes[i] += other->bytes[i];
 }
 
+/* Does code of a runtime that collects allocate it, and hold it until its collector finds that nobody needs it? */
+static bool is_collected(const struct walk *walk, uint32_t stack)
+{
+	struct mw_raw_frame frames[INNERMOST];
+	uint32_t count = mw_track_frames(walk->track, stack, frames, INNERMOST);
+
+	for (uint32_t i = 0; i < count && i < INNERMOST; i++) {
+		const struct mw_view_module *module =
+			frames[i].module < walk->module_count ? &walk->modules[frames[i].module] : NULL;
+
+		if (module && module->path && module->suspect)
+			return mw_runtimes_collect(
+				module->path, walk->exe && strcmp(module->path, walk->exe) == 0 ? walk->runtimes : 0);
+	}
+	return false;
+}
+
 static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t group)
 {
 	struct mw_verdict_input *input = &walk->inputs[group];
@@ -181,6 +208,7 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	struct mw_track_stack tracked;
 
 	mw_track_stack(walk->track, stack, &tracked);
+	input->collected |= tracked.kind == MW_KIND_HEAP && is_collected(walk, stack);
 	mw_amount_add(&input->size, tracked.totals.size);
 	mw_amount_add(&input->impacting, tracked.totals.impacting);
 	mw_amount_add(&input->transient, tracked.totals.transient);
@@ -359,6 +387,17 @@ static struct mw_error *group_whole(const struct mw_summary_input *input, const 
 	return NULL;
 }
 
+/* The runtimes of the process, less those that are libraries. */
+static uint32_t program_runtimes(const struct mw_summary_input *input)
+{
+	uint32_t held = input->target ? input->target->runtimes : 0;
+
+	for (size_t i = 0; i < input->module_count; i++)
+		if (input->modules[i].path && held)
+			held &= ~mw_runtimes_of(input->modules[i].path, NULL);
+	return held;
+}
+
 struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struct mw_report *report,
 			       const uint32_t *group_of, struct mw_report_growth *const *out, size_t count)
 {
@@ -393,6 +432,10 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 	walk->kin = kin;
 	walk->has_kin = has_kin;
 	walk->sampled = mw_track_sampling(walk->track) != NULL;
+	walk->modules = input->modules;
+	walk->module_count = input->module_count;
+	walk->exe = input->exe;
+	walk->runtimes = program_runtimes(input);
 	walk->older_unknown = walk->sampled && !(input->launched && walk->from == 0);
 	walk->seconds = to - walk->from;
 	walk->end_ns = (uint64_t)(to * 1e9 + 0.5);

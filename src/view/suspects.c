@@ -233,6 +233,8 @@ size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 
 /* --- merging --------------------------------------------------------------------------------------------- */
 
+#define ELEMENTS 16 /* blocks, to one of their container's storage */
+
 /* What a verdict means to somebody who looks for a leak. */
 enum rank { LOST, GROWS, OPEN, CALM };
 
@@ -254,6 +256,7 @@ struct line {
 	bool several;                        /* stacks */
 	bool grows;                          /* one of them does */
 	struct mw_report_growth growth;      /* of all together, where several */
+	const struct mw_report_stack *most;  /* of most blocks */
 	uint32_t suspects[CALM + 1];         /* its suspect of that rank + 1; 0: none yet */
 };
 
@@ -341,9 +344,39 @@ static struct mw_error *find_lines(struct merger *merger)
 			return mw_error_nomem();
 		if (rank_of(&stack->growth) == GROWS && is_collected(report, merger->lines[merger->line_of[i]].frame))
 			stack->growth.verdict = MW_GROWTH_TOO_SHORT;
-		merger->lines[merger->line_of[i]].grows |= rank_of(&stack->growth) == GROWS;
 	}
 	return NULL;
+}
+
+/*
+ * Storage grows with what is in it: where that comes by the same line, and is known not to grow, neither does the storage;
+ * where it is not known of what is more than the storage, nor is it of this.
+ */
+static void judge_storage(struct merger *merger)
+{
+	struct mw_report *report = merger->report;
+
+	for (size_t i = 0; i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+		struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
+
+		if (line && (!line->most || stack->impacting.count > line->most->impacting.count))
+			line->most = stack;
+	}
+	for (size_t i = 0; i < report->stack_count; i++) {
+		struct mw_report_growth *growth = &report->stacks[i].growth;
+		const struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
+
+		if (line && growth->storage && rank_of(growth) < rank_of(&line->most->growth) &&
+		    (rank_of(growth) == OPEN || (rank_of(&line->most->growth) == OPEN &&
+						 line->most->impacting.bytes > report->stacks[i].impacting.bytes)) &&
+		    line->most->impacting.count >= ELEMENTS) {
+			growth->verdict = line->most->growth.verdict;
+			growth->certain = false;
+		}
+		if (merger->line_of[i] != UINT32_MAX)
+			merger->lines[merger->line_of[i]].grows |= rank_of(growth) == GROWS;
+	}
 }
 
 /* Of several stacks of which none can be judged by itself all together are judged. */
@@ -577,6 +610,8 @@ struct mw_error *mw_view_suspects(const struct mw_summary_input *input, struct m
 	merger.first = chains + count;
 	merger.last = chains + 2 * count;
 	err = find_lines(&merger);
+	if (!err)
+		judge_storage(&merger);
 	if (!err)
 		err = judge_lines(&merger, input, group_of);
 	if (!err)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* verdict.c: see verdict.h, which has the rules in words and their order. */
-#include "view/course.h"
+#include "view/storage.h"
+#include "view/waves.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * As many come in the second half as in the first, and as many go, which are fewer. Of blocks that all go in the end ever
@@ -15,119 +18,12 @@ static bool rises_evenly(const struct mw_course *course)
 			  mw_course_births_between(course, half, all) * course->block};
 	double gone[2] = {born[0] - course->net[half - 1], born[1] - course->net[all - 1] + course->net[half - 1]};
 
-	if (course->early.slope - course->late.slope > 2 * hypot(course->early.error, course->late.error))
+	/* What never falls has no chance in it. */
+	if (course->fall > course->block &&
+	    course->early.slope - course->late.slope > 2 * hypot(course->early.error, course->late.error))
 		return false;
 	return (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block &&
 	       course->whole.steadiness > 0.5 && born[1] <= EVEN_BIRTHS * born[0] && gone[1] <= EVEN_FREES * gone[0];
-}
-
-/* Storage that is replaced by larger storage. */
-static enum mw_growth_verdict judge_container(const struct mw_course *course)
-{
-	double least = course->most / 64, level = 0, last = -1, pause = 0, quiet;
-	bool older = course->in->replaced.older.count > 0;
-	int rises = 0;
-
-	for (int i = 0; i < course->steps; i++) {
-		double at = (i + 1) * course->step;
-
-		if (course->net[i] <= level + least)
-			continue;
-		/* Where it was born in the window its first storage is a rise too. */
-		if (last >= 0 || !older)
-			pause = fmax(pause, at - fmax(last, 0));
-		last = at;
-		level = course->net[i];
-		rises++;
-	}
-	if (rises == 0 || course->fall > course->most * 3 / 4)
-		return MW_GROWTH_CHURN;
-	/* Many are replaced up to the end, and no more is held. */
-	if (mw_course_births_between(course, course->steps * 3 / 4, course->steps) >= LEAST_STEPS &&
-	    mw_course_births_between(course, course->steps * 7 / 8, course->steps) >= 4 &&
-	    mw_course_late_rise(course, 2) <= RISE * course->mean_late)
-		return MW_GROWTH_PLATEAU;
-	quiet = course->seconds - last;
-	if (pause > 0 && quiet >= QUIET * course->seconds && quiet > PAUSES * pause)
-		return MW_GROWTH_PLATEAU;
-	if (rises < (older ? 2 : 3) || (rises < 3 && quiet > MARGIN * pause))
-		return MW_GROWTH_TOO_SHORT;
-	/* A buffer that is made as large as is needed just then. */
-	if (course->fall > 0 && course->in->impacting.count == 1 &&
-	    (course->in->replaced.count - course->in->replaced.larger) * 8 > course->in->replaced.count)
-		return MW_GROWTH_TOO_SHORT;
-	return MW_GROWTH_CONTAINER;
-}
-
-/*
- * Storage that is built anew each time, larger than before, by other calls than those that free it: one or a few blocks are
- * there at any time. Moments between a free and the next allocation are no falls.
- */
-static bool is_built_larger(const struct mw_course *course)
-{
-	const struct mw_verdict_input *in = course->in;
-	double level[STEPS], least = INFINITY, most = 0;
-	struct mw_verdict_line line;
-	int end = course->steps - 1;
-
-	/* Of a handful of sampled blocks that is not seen. */
-	if (in->samples > 0 || in->impacting.count > 4 || in->transient.count < 16)
-		return false;
-	for (int i = 1; i < end; i++) {
-		level[i] = fmax(fmax(course->net[i - 1], course->net[i]), course->net[i + 1]);
-		least = fmin(least, level[i]);
-		most = fmax(most, level[i]);
-	}
-	line = mw_verdict_fit(level, 1, end, course->step);
-	return least > most / 4 && line.steadiness >= STEADY && line.slope * course->seconds > FLAT_NOISE * most &&
-	       mw_verdict_fit(level, course->steps / 2, end, course->step).slope >= SUSTAINED * line.slope;
-}
-
-/*
- * What storage of which the stack has one block at a time rises by over the window, to one byte of the largest, where it does
- * so evenly; else 0. Other stacks may have it in between: then the stack has none.
- */
-static double larger_each_time(const struct mw_course *course)
-{
-	const struct mw_verdict_input *in = course->in;
-	double level[STEPS], most = 0;
-	struct mw_verdict_line line;
-	int first = -1, last = -1, seen = 0, both = 0;
-
-	if (in->samples > 0 || in->impacting.count != 1 || in->transient.count < 16)
-		return 0;
-	for (int i = 0; i < course->steps; i++) {
-		double bytes = (double)in->level.bytes[i];
-
-		/* For a moment there are the old and the new: here, or when the first was seen. */
-		if (first >= 0 && bytes > MARGIN * level[i - 1]) {
-			both++;
-		} else if (bytes > course->block / 2) {
-			if (first >= 0 && MARGIN * bytes < level[i - 1]) {
-				first = -1;
-				seen = both = 0;
-				most = 0;
-			}
-			first = first < 0 ? i : first;
-			last = i;
-			seen++;
-			most = fmax(most, bytes);
-		}
-		if (first >= 0)
-			level[i] = last == i ? bytes : level[i - 1];
-	}
-	if (both * 8 > seen)
-		return 0;
-	if (seen < LEAST_TIMES || first > QUIET * course->steps || last < (1 - QUIET) * course->steps)
-		return 0;
-	line = mw_verdict_fit(level, first, course->steps, course->step);
-	return line.steadiness >= STEADY ? line.slope * course->seconds / most : 0;
-}
-
-/* Storage that stood for long: what was freed while the window settled may have been replaced again. */
-static bool is_lasting_storage(const struct mw_course *course)
-{
-	return mw_course_is_container(course->in) && course->net[course->steps * 3 / 4] > course->most / 2;
 }
 
 /* Do blocks live longer and longer, or do only more come? By the blocks that there are to one that comes. */
@@ -165,12 +61,26 @@ static bool climbs(const struct mw_course *course)
 	       course->fall <= course->most / 8;
 }
 
+/* One goes for each that comes, over the last third: there are always as many, whatever the load. */
+static bool stays_level(const struct mw_course *course)
+{
+	int first = course->steps - course->steps / 3;
+	double low = INFINITY, high = -INFINITY;
+
+	for (int i = first; i < course->steps; i++) {
+		low = fmin(low, course->net[i]);
+		high = fmax(high, course->net[i]);
+	}
+	return high - low <= 2 * course->block && mw_course_births_between(course, first, course->steps) >= SEVERAL;
+}
+
 /* It rose until less came. */
 static bool rose_with_load(const struct mw_course *course)
 {
 	int half = course->steps / 2;
 
-	return (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most &&
+	return !stays_level(course) &&
+	       (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most &&
 	       mw_course_births_between(course, half, 2 * half) <
 		       SUSTAINED_LOAD * mw_course_births_between(course, 0, half);
 }
@@ -194,61 +104,6 @@ static enum mw_growth_verdict judge_level(const struct mw_course *course)
 	if (course->longest < LONG_LIVED * course->seconds)
 		return MW_GROWTH_CHURN;
 	return rose_with_load(course) ? MW_GROWTH_TOO_SHORT : MW_GROWTH_PLATEAU;
-}
-
-/* Where a level falls, as blocks go together. */
-struct falls {
-	int count, first, last; /* steps in which the first and the last end */
-	bool ever_higher;       /* each ends higher than the one before */
-	double range;           /* of the level */
-};
-
-/* Falls by that share of the range, and by so many bytes, within two steps. */
-static void find_falls(const double *values, int steps, double share, double least, struct falls *out)
-{
-	double high = 0, low = 0;
-
-	*out = (struct falls){.ever_higher = true};
-	for (int i = 0; i < steps; i++) {
-		high = fmax(high, values[i]);
-		low = fmin(low, values[i]);
-	}
-	out->range = high - low;
-	for (int i = 0; i < steps; i++) {
-		if ((i >= 2 ? values[i - 2] : 0) - values[i] <= fmax(share * out->range, least))
-			continue;
-		while (i + 1 < steps && values[i + 1] < values[i])
-			i++;
-		out->ever_higher &= !out->count || values[i] > values[out->last];
-		out->last = i;
-		if (!out->count++)
-			out->first = i;
-		i++;
-	}
-}
-
-/* It falls again and again, and the next time is not overdue. */
-static bool keeps_falling(const struct falls *falls, int steps)
-{
-	return falls->count >= 2 && steps - falls->last <= MARGIN * (falls->last - falls->first) / (falls->count - 1);
-}
-
-/* The level rises and is let go, again and again, to where it was. */
-static bool is_let_go(const struct mw_course *course)
-{
-	struct falls falls;
-
-	find_falls(course->net, course->steps, 0.5, 0, &falls);
-	return keeps_falling(&falls, course->steps) &&
-	       fabs(course->net[falls.last] - course->net[falls.first]) <= BACK * falls.range;
-}
-
-/* Nothing has got older than what was freed, and what there was went at once, not long ago or again and again. */
-static bool was_let_go(const struct mw_course *course)
-{
-	bool young = course->in->active - course->in->oldest <= MARGIN * course->longest_of_all;
-
-	return course->emptied || ((course->mortal || (!course->settled.count && young)) && is_let_go(course));
 }
 
 /* When blocks settled. */
@@ -399,12 +254,54 @@ static bool is_nearly_full(const struct mw_course *course)
 	       c[2] * share / (1 - share) <= (c[0] + c[1] + c[2]) / 4 && !may_do_less(course);
 }
 
+/* When that share of the births of the window had come, steps. */
+static double came_by(const struct mw_course *course, double share)
+{
+	double all = mw_course_births_between(course, 0, course->steps), before = 0;
+
+	for (int i = 0; i < course->steps; i++) {
+		double now = mw_course_births_between(course, 0, i + 1);
+
+		if (now >= share * all)
+			return i + (share * all - before) / (now - before);
+		before = now;
+	}
+	return course->steps;
+}
+
+/*
+ * Of what there is to come the same share comes in the same time, and hardly any is left: a table that has filled. Where a
+ * load ends births end at once, and each half of those that are left comes in half the time.
+ */
+static bool is_filled(const struct mw_course *course)
+{
+	double half = came_by(course, 1.0 / 2), quarter = came_by(course, 3.0 / 4), eighth = came_by(course, 7.0 / 8);
+
+	return course->in->samples == 0 && course->in->transient.count * 8 <= course->in->size.count &&
+	       course->in->size.count >= 64 &&
+	       mw_course_births_between(course, course->steps * 3 / 4, course->steps) <=
+		       FEW * (double)course->in->size.count &&
+	       quarter - half >= SLOWER * half && eighth - quarter >= SLOWER * (quarter - half) &&
+	       find_load(course) != LESS_LOAD;
+}
+
 /* Where blocks are sampled: could those of a stack that goes on allocating all have come before that pause? */
 static bool may_go_on(const struct mw_course *course, double quiet)
 {
 	double share = (double)course->settled.count / (double)course->in->size.count;
 
 	return course->in->samples > 0 && pow(1 - quiet / course->settled_steps, share * course->in->samples) >= CHANCE;
+}
+
+/* The level rises less and less. */
+static bool levels_off(const struct mw_course *course, const struct pattern *pattern)
+{
+	double less = course->early.slope - course->late.slope;
+
+	return less > SIGMAS * hypot(course->early.error, course->late.error) &&
+	       course->late.slope < SUSTAINED * course->early.slope &&
+	       pattern->counts[1] < SUSTAINED_LOAD * pattern->counts[0] &&
+	       pattern->counts[2] < SUSTAINED_LOAD * pattern->counts[1];
 }
 
 static enum mw_growth_verdict judge_settled(const struct mw_course *course)
@@ -435,7 +332,7 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 		return MW_GROWTH_PLATEAU;
 	if (changes(&pattern, CEASED) && !may_do_less(course))
 		return MW_GROWTH_PLATEAU;
-	if (changes(&pattern, SLOWER) && find_load(course) != LESS_LOAD)
+	if ((changes(&pattern, SLOWER) || levels_off(course, &pattern)) && find_load(course) != LESS_LOAD)
 		return MW_GROWTH_TOO_SHORT;
 	regular = pattern.pause - pattern.least_pause <= 1;
 	if (pattern.bursts < 3 && pattern.busy < course->settled_steps / 4)
@@ -474,9 +371,28 @@ static bool creeps(const struct mw_course *course)
 {
 	double middle = course->net[course->steps / 2];
 
-	return mw_course_is_replaced_known(course->in) && course->fall <= course->block &&
+	return mw_course_is_replaced_known(course->in) &&
+	       course->in->replaced.older.count * 2 >= course->in->size.count && course->fall <= course->block &&
 	       middle - course->net[0] >= 2 * course->block &&
 	       course->net[course->steps - 1] - middle >= 2 * course->block;
+}
+
+/*
+ * Each block takes the place of one that goes, and the sizes are not ever larger. Of storage of some size one is enough, where it is
+ * as large as before.
+ */
+static bool takes_places(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	const struct mw_track_replaced *replaced = &in->replaced;
+
+	if (in->samples > 0 || course->outlasted || !mw_course_is_replaced_known(in))
+		return false;
+	if (in->size.count < 16)
+		return replaced->older.count == in->size.count && replaced->older.bytes == in->size.bytes &&
+		       !replaced->unknown && !replaced->ambiguous && course->block >= TRIFLE;
+	return replaced->count + 2 >= in->size.count && replaced->larger * 8 <= replaced->count * 5 &&
+	       replaced->older.count >= 3;
 }
 
 /* Older blocks go as these come, in the same calls. */
@@ -484,22 +400,26 @@ static bool is_replacing(const struct mw_course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return !course->outlasted && !rises(course) && !creeps(course) && replaced->older.count >= 3 &&
-	       mw_course_is_replaced_known(course->in) && replaced->older.bytes * 2 >= course->in->impacting.bytes &&
+	return (!course->outlasted || mw_course_is_in_step(course)) && !rises(course) && !creeps(course) &&
+	       replaced->older.count >= 3 && mw_course_is_replaced_known(course->in) &&
+	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
+	       (double)course->in->impacting.count <=
+		       (double)replaced->older.count + fmax(FLAT * (double)course->in->size.count, 4) &&
 	       course->mean_late <=
 		       FLAT_NOISE * fmax(course->own_mean, (double)course->in->impacting.bytes) + 2 * course->block &&
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
 }
 
-/* Of blocks of these sizes there are no more, nor fewer: as many as the stack adds go, over the second half. */
-static bool is_balanced(const struct mw_course *course)
+/* Of blocks of these sizes, so far as sizes are known, there are no more, nor fewer: as many as the stack adds go, over the second
+ * half. */
+static bool may_be_balanced(const struct mw_course *course)
 {
 	const struct mw_verdict_sizes *sizes = &course->in->sizes;
 	struct mw_verdict_line line = course->late, whole = course->whole;
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
-	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
-	    sizes->born <= 0 || may_rise(course))
+	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || sizes->born <= 0 ||
+	    may_rise(course))
 		return false;
 	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
@@ -512,54 +432,51 @@ static bool is_balanced(const struct mw_course *course)
 	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
 }
 
-/*
- * Blocks of these sizes, nearly all of which are the stack's, go in waves, older ones first: a collector's, or where a cache
- * makes room now and then. What there is right after a wave tells whether there is ever more, but for what came within a step.
- */
-enum waves {
-	NO_WAVES,
-	WAVES_LEVEL, /* no more after the last than after the first, most of the window before */
-	WAVES_UNCLEAR,
-	WAVES_HIGHER,
-	WAVES_RISING, /* with each */
-};
-
-static enum waves judge_waves(const struct mw_course *course)
+static bool is_balanced(const struct mw_course *course)
 {
-	const double *all = course->in->sizes.net;
-	double step = 0, rise;
-	struct falls falls;
-
-	if (!mw_course_makes_sizes(course->in))
-		return NO_WAVES;
-	for (int i = 0; i < course->steps; i++)
-		step = fmax(step, mw_course_births_between(course, i, i + 1) * course->block *
-					  mw_course_usable_share(course->in));
-	find_falls(all, course->steps, WAVE, 3 * step, &falls);
-	if (falls.count < 2)
-		return NO_WAVES;
-	rise = all[falls.last] - all[falls.first];
-	if (rise > 2 * step)
-		return falls.count >= 4 && falls.ever_higher ? WAVES_RISING : WAVES_HIGHER;
-	/* Where hardly any is older, or none outlives a wave, the stack's own blocks tell more. */
-	if (mw_course_older_share(course->in) < SOME_OLDER || course->wave >= 0)
-		return NO_WAVES;
-	return keeps_falling(&falls, course->steps) && falls.last - falls.first >= course->steps / 2 && rise <= 0 &&
-			       -rise <= FLAT_NOISE * step * (falls.last - falls.first)
-		       ? WAVES_LEVEL
-		       : WAVES_UNCLEAR;
+	return course->in->sizes.known && may_be_balanced(course);
 }
 
-/* One wave took away older blocks, of these sizes and half as many as came or more: what the next will do is not known. */
-static bool has_met_one_wave(const struct mw_course *course)
+static int compare_levels(const void *left, const void *right)
 {
-	const double *older = course->in->sizes.older;
-	double most = 0;
+	double a = *(const double *)left, b = *(const double *)right;
 
-	for (int i = 0; i < course->steps; i++)
-		most = fmax(most, older[i] - (i >= 2 ? older[i - 2] : 0));
-	return mw_course_makes_sizes(course->in) &&
-	       most * 2 >= (double)course->in->impacting.bytes * mw_course_usable_share(course->in);
+	return (a > b) - (a < b);
+}
+
+/* What the net level is above in an eighth of that time. */
+static double high_net(const struct mw_course *course, int first, int end)
+{
+	double level[STEPS];
+	size_t count = (size_t)(end - first);
+
+	memcpy(level, course->net + first, count * sizeof(*level));
+	qsort(level, count, sizeof(*level), compare_levels);
+	return level[count * 7 / 8];
+}
+
+/* There is more in the second half than there was at its highest in the first. */
+static bool gets_higher(const struct mw_course *course)
+{
+	int half = course->steps / 2;
+
+	return course->block <= 0 ||
+	       high_net(course, half, course->steps) > high_net(course, 0, half) + course->block / 2;
+}
+
+/* Of a collector's blocks some go: what is old may wait for a collection of all that is old. */
+static bool waits_for_collector(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+
+	return in->collected && ((double)in->transient.count > FEW * (double)in->size.count ||
+				 (mw_course_makes_sizes(in) && mw_course_older_share(in) > FEW));
+}
+
+/* A few blocks have settled, and the level rises by no more than is likely by chance. */
+static bool is_hardly_kept(const struct mw_course *course)
+{
+	return course->settled.count < SEVERAL && course->mostly_freed && course->whole.slope < course->whole.error;
 }
 
 /* More settles than the net level rises by: it takes the place of what is older. */
@@ -575,7 +492,7 @@ static bool is_made_up_for(const struct mw_course *course)
 static bool is_level(const struct mw_course *course)
 {
 	return course->in->transient.count * 2 >= course->in->impacting.count &&
-	       mw_course_late_rise(course, 2) <= LEVEL * course->own_mean + 2 * course->block;
+	       (stays_level(course) || mw_course_late_rise(course, 2) <= LEVEL * course->own_mean + 2 * course->block);
 }
 
 /* Several are older than any got that was freed. */
@@ -618,19 +535,19 @@ static bool is_all_settled(const struct mw_course *course)
 static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
-	enum waves waves;
+	enum mw_waves waves;
 	bool all_settled = is_all_settled(course);
 	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
 
 	*certain = false;
-	if (judged && (is_built_larger(course) || larger_each_time(course) > FLAT_NOISE))
+	if (judged && (mw_storage_is_built_larger(course) || mw_storage_larger_each_time(course) > FLAT_NOISE))
 		return MW_GROWTH_CONTAINER;
 	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
 	if (all_settled) {
 		verdict = !judged                              ? MW_GROWTH_CHURN
-			  : mw_course_is_container(course->in) ? judge_container(course)
+			  : mw_course_is_container(course->in) ? mw_storage_judge(course)
 							       : judge_level(course);
-		if (verdict == MW_GROWTH_TOO_SHORT && is_lasting_storage(course))
+		if (verdict == MW_GROWTH_TOO_SHORT && mw_storage_lasts(course))
 			return verdict;
 		*certain = verdict < MW_GROWTH_STEADY || is_certain(course, verdict);
 		return verdict >= MW_GROWTH_STEADY ? verdict : MW_GROWTH_CHURN;
@@ -638,11 +555,11 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	if (!judged)
 		return MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
-		verdict = judge_container(course);
-	} else if (is_replacing(course)) {
+		verdict = mw_storage_judge(course);
+	} else if (takes_places(course) || is_replacing(course)) {
 		*certain = !course->in->replaced.unknown;
 		return MW_GROWTH_STEADY_STATE;
-	} else if (is_nearly_full(course)) {
+	} else if (is_nearly_full(course) || is_filled(course)) {
 		return MW_GROWTH_PLATEAU;
 	} else {
 		verdict = !course->settled.count || course->mortal ? judge_level(course) : judge_settled(course);
@@ -656,18 +573,21 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		*certain = is_certain(course, verdict);
 		return verdict;
 	}
-	waves = judge_waves(course);
-	if (waves == WAVES_RISING)
+	waves = mw_waves_judge(course);
+	if (waves == MW_WAVES_RISING)
 		return MW_GROWTH_STEADY;
-	if (waves == WAVES_UNCLEAR || (waves == WAVES_HIGHER && verdict < MW_GROWTH_STEADY))
+	if (waves == MW_WAVES_UNCLEAR || (waves == MW_WAVES_HIGHER && verdict < MW_GROWTH_STEADY))
 		return MW_GROWTH_TOO_SHORT;
-	if (!calms(verdict) && waves <= WAVES_LEVEL) {
-		if (was_let_go(course))
+	if (!calms(verdict) && waves <= MW_WAVES_LEVEL) {
+		if (mw_waves_have_let_go(course))
 			return MW_GROWTH_CHURN;
-		if (!course->outlasted && !creeps(course) && (is_balanced(course) || waves == WAVES_LEVEL))
+		if (!course->outlasted && !creeps(course) && (is_balanced(course) || waves == MW_WAVES_LEVEL))
 			return MW_GROWTH_STEADY_STATE;
 	}
-	if (verdict >= MW_GROWTH_STEADY && has_met_one_wave(course))
+	if (verdict >= MW_GROWTH_STEADY && (mw_waves_are_one(course) || !gets_higher(course)))
+		verdict = MW_GROWTH_TOO_SHORT;
+	if (verdict >= MW_GROWTH_STEADY &&
+	    (waits_for_collector(course) || is_hardly_kept(course) || may_be_balanced(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))
@@ -707,7 +627,7 @@ static enum mw_growth_verdict judge(const struct mw_course *course, bool *certai
 {
 	enum mw_growth_verdict verdict = judge_all(course, certain);
 
-	if (!are_few(course, verdict) && !(calms(verdict) && larger_each_time(course) > FLAT))
+	if (!are_few(course, verdict) && !(calms(verdict) && mw_storage_larger_each_time(course) > FLAT))
 		return verdict;
 	*certain = false;
 	return MW_GROWTH_TOO_SHORT;
@@ -726,6 +646,8 @@ static bool is_uneven_trifle(const struct mw_course *course, enum mw_growth_verd
 		return all->bytes < TRIFLE && course->whole.steadiness < STEADY;
 	if (all->bytes >= TRIFLE && all->count >= HANDFUL)
 		return false;
+	if (all->bytes < TRIFLE && all->count < SEVERAL)
+		return true;
 	find_pattern(course, &pattern);
 	return (all->bytes < TRIFLE && pattern.busy < LEAST_TIMES) || course->whole.steadiness < STEADY;
 }
@@ -775,6 +697,7 @@ void mw_verdict_find(const struct mw_verdict_input *input, struct mw_report_grow
 		.newest_age = input->seconds - input->newest,
 		.settle_age = course.settle_age,
 		.settled = course.settled,
+		.storage = mw_course_is_container(input),
 	};
 	out->growing_until = growing_until(&course, verdict);
 }

@@ -44,10 +44,13 @@
  *                       one block or a few are there at any time, and each that comes is larger than the one before,
  *                       by a quarter over the window; by less it is not harmless: too short to tell. Other stacks may
  *                       have the storage in between
- *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half,
- *                       and does not rise by a block now and then either
+ *   steady state        each block takes the place of one that goes, but for two, and the new ones are not mostly larger; of
+ *                       a few large ones, each is as large as the one whose place it takes. Or older blocks go as new ones
+ *                       come, in the same calls and nearly as many, and the net level is flat over the second half, and does
+ *                       not rise by a block now and then either
  *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are
- *                       still to come: a table of results that were computed once
+ *                       still to come: a table of results that were computed once. Or hardly any come in the end, and each half
+ *                       of those that were still to come took as long as the half before: where a load ends it takes half as long
  *   Where nothing settled, or all is mortal:
  *   churn               there is more because more come, which live as shortly as before: the load rises
  *   steady growth       the net level rises over the second half as steeply as over the first, up to the end, and
@@ -88,8 +91,20 @@
  * second half beyond its noise; else it is too short to tell. So is what takes the place of older blocks, a good part of it, where
  * the net level rises over the window by a twentieth of what came and by more than is likely by chance: it may be a leak of a few.
  *
+ * A stack of which hundreds of blocks could have settled, of which none did, and which has no more blocks at a time for each that
+ * comes than before, has no leak of one in fifty: its level rises only if it does so by a fifth. Where there are always as many
+ * over the last third, within two blocks, though many come, one goes for each that comes: that less came meanwhile explains nothing.
+ *
+ * Growth is too short to tell where there is no more in the second half, at its highest, than in the first; where the level rises
+ * ever less, and births get rarer; where a wave took away more than came in that time, half as much as is there; and where some
+ * blocks of a runtime that collects were freed, as the others may wait for a collection of all that is old. What rises after each
+ * of four waves or more is growth only where some of what comes outlives them at any time: a collector may spare a batch.
+ *
+ * Storage in the same line as what is in it grows with that (suspects.c): where that does not, neither does the storage.
+ *
  * Growth is too short to tell where more settles than the net level rises by: it takes the place of others. So is that of a
- * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times.
+ * handful of blocks or a few KiB that do not come evenly; of a few KiB that come at fewer than five times, or in fewer than eight
+ * blocks.
  *
  * Where blocks are sampled, counts are of units: so many bytes as stand for one independent block (growth.c). A stack of which
  * ten blocks were sampled is judged as one that allocated ten large blocks, so that no rule finds more in them than is there.
@@ -145,6 +160,7 @@ struct mw_verdict_input {
 	double larger; /* bytes of a sampled block that is outstanding, to one of all that were sampled */
 	/* Of `lifetimes` to one block; 0: one. */
 	double lifetimes_each;
+	bool collected;     /* a runtime holds them until its collector finds that nobody needs them */
 	bool older_unknown; /* which blocks from before the window were freed */
 	/* Bytes that the process allocated until then, of all stacks, and of those most of whose blocks are freed; the
 	 * moments of `level`. */

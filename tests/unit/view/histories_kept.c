@@ -321,7 +321,109 @@ static void replaced_buffer(void)
 		block(at, at + period + 1e-6, size * between(0.5, 1));
 }
 
+void resized_ring(double forgotten)
+{
+	double period = window_length / between(150, 2000), turn = window_length * between(0.3, 1.5),
+	       swing = window_length * between(0.1, 0.5);
+
+	for (double at = -turn; at < window_length; at += period)
+		block(at + 1e-6, any() < forgotten ? NEVER : at + turn, 60 + 500 * (at / swing - floor(at / swing)));
+}
+
+static void ring_of_changing_sizes(void)
+{
+	resized_ring(0);
+}
+
+/* A table is built anew, as large as before. */
+static void rebuilt_table(void)
+{
+	double at = window_length * between(0.05, 0.95), bytes = between(5e3, 1e5);
+
+	block(-1, at + 1e-6, bytes);
+	block(at, NEVER, bytes);
+}
+
+#define ARRIVALS 32768
+
+/* The oldest of so many slots is freed for each that comes, or forgotten. */
+static void fill_slots(const double *arrivals, int count, int slots, double forgotten)
+{
+	for (int i = 0; i < count; i++)
+		block(arrivals[i] + 1e-6, i + slots < count && any() >= forgotten ? arrivals[i + slots] : NEVER, 700);
+}
+
+void ring_as_less_comes(double forgotten)
+{
+	static double arrivals[ARRIVALS];
+	double period = window_length * between(0.0015, 0.003), slower = between(1, 4);
+	int count = 0;
+
+	for (double at = 0.01; at < window_length && count < ARRIVALS; at += period * between(0.9, 1.1)) {
+		arrivals[count++] = at;
+		if (at > window_length / 2)
+			at += (slower - 1) * period;
+	}
+	fill_slots(arrivals, count, (int)between(50, 100), forgotten);
+}
+
+static void ring_while_load_falls(void)
+{
+	ring_as_less_comes(0);
+}
+
+void given_back(double forgotten)
+{
+	double period = window_length * between(0.15, 0.3), phase = between(0, period);
+
+	for (double at = phase - 2 * period; at < window_length; at += period)
+		for (int i = 0; i < 80; i++) {
+			double born = at + i * 1e-3 * period;
+
+			block(born, any() < forgotten ? NEVER : at + period * between(0.3, 0.6), 700);
+		}
+}
+
+static void pool(void)
+{
+	given_back(0);
+}
+
+void evicted_each(double forgotten)
+{
+	static double arrivals[ARRIVALS];
+	double rate = between(50, 300);
+	int slots = (int)(rate * window_length * between(0.3, 0.9)), count = 0;
+
+	for (double at = -2 * slots / rate; at < window_length && count < ARRIVALS; at += pause_of(rate))
+		arrivals[count++] = at;
+	fill_slots(arrivals, count, slots, forgotten);
+}
+
+static void evicted_one_by_one(void)
+{
+	evicted_each(0);
+}
+
+/* Of what was let go a collector has spared a batch. */
+static void spared_by_collector(void)
+{
+	double period = window_length * between(0.15, 0.24), rate = between(50, 300), phase = between(0, period);
+	double spared = window_length * between(0.1, 0.3);
+
+	for (double at = -period; at < window_length; at += 1 / rate)
+		block(at,
+		      at > spared && at < spared + period / 2 ? NEVER : ceil((at - phase) / period) * period + phase,
+		      500);
+}
+
 const struct history history_kept[] = {
+	{"ring_of_changing_sizes", ring_of_changing_sizes, 6},
+	{"rebuilt_table", rebuilt_table, 2},
+	{"ring_while_load_falls", ring_while_load_falls, 2},
+	{"evicted_one_by_one", evicted_one_by_one, 2},
+	{"pool", pool, 20},
+	{"spared_by_collector", spared_by_collector, 100},
 	{"requests", requests, 6},
 	{"stood_still", stood_still, 5},
 	{"strings", strings, 2},

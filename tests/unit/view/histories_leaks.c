@@ -396,7 +396,54 @@ static void many_buffers(void)
 		block(at - 1e-6, at + count * period, bytes);
 }
 
+static void missed_among_changing_sizes(void)
+{
+	resized_ring(between(0.05, 0.3));
+}
+
+static void missed_as_load_falls(void)
+{
+	ring_as_less_comes(between(0.1, 0.3));
+}
+
+static void missed_in_a_pool(void)
+{
+	given_back(between(0.05, 0.3));
+}
+
+static void pinned_in_a_cache(void)
+{
+	evicted_each(between(0.05, 0.2));
+}
+
+/* Requests were under way at attach. */
+static void on_error_path_of_old(void)
+{
+	double rate = between(100, 500), life = window_length * between(0.003, 0.03), share = between(0.02, 0.1);
+
+	for (double at = -10 * life; at < window_length; at += pause_of(rate))
+		block(at, at >= 0 && any() < share ? NEVER : at + pause_of(1 / life), 600);
+}
+
+/* The load ends, and with it all that the program allocates. */
+static void until_load_ends(void)
+{
+	double end = window_length * between(0.4, 0.8), rate = between(30, 300);
+
+	for (double at = 0.01; at < end; at += pause_of(rate)) {
+		block(at, NEVER, 500);
+		block_of(HISTORY_OTHER, at + 1e-6, NEVER, 48, 0);
+	}
+}
+
 const struct history history_leaks[] = {
+	{"missed_among_changing_sizes", missed_among_changing_sizes, 40},
+	{"missed_as_load_falls", missed_as_load_falls, 40},
+	{"missed_in_a_pool", missed_in_a_pool, 60},
+	{"pinned_in_a_cache", pinned_in_a_cache, 20},
+	{"on_error_path_of_old", on_error_path_of_old, 10},
+	/* Or a table has filled. */
+	{"until_load_ends", until_load_ends, 100},
 	{"trickle", trickle, 2},
 	{"regular", regular, 2},
 	{"on_error_path", on_error_path, 2},

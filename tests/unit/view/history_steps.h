@@ -35,5 +35,13 @@ void collected(double forgotten);
 void collected_ring(double forgotten);
 void made_room(double forgotten);
 void lived(double forgotten);
+/* A ring whose entries are ever another size. */
+void resized_ring(double forgotten);
+/* A ring that fills, while less and less comes. */
+void ring_as_less_comes(double forgotten);
+/* What is needed at a time comes from a pool, which is given back now and then. */
+void given_back(double forgotten);
+/* Entries of a cache go one for each that comes. */
+void evicted_each(double forgotten);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_suspects.c: whose line a stack is charged to, and what is merged. */
+#include "alloc/families.h"
 #include "unit.h"
 #include "view/suspects.h"
 #include "world.h"
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -285,11 +287,112 @@ static void test_ended(void **state)
 	world_deinit(&world);
 }
 
+/* Blocks come evenly for 20 s, one in four of which is freed after a second, or none, in a program that holds these runtimes. */
+static void judge_held(uint32_t runtimes, const char *exe, bool freed, enum mw_growth_verdict expected)
+{
+	const struct mw_stored_target target = {.runtimes = runtimes};
+	const mw_addr frames[] = {(mw_addr)(uintptr_t)&test_merged + 4};
+	struct mw_report *report;
+	struct world world;
+	uint32_t stack, thread;
+
+	world_init(&world);
+	world.window.length_ns = 20000000000;
+	world.input.target = &target;
+	world.input.exe = exe;
+	thread = world_thread(&world, 1, "one");
+	stack = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, frames, 1, MW_STACK_COMPLETE);
+	for (uint32_t i = 0; i < 2000; i++) {
+		world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, 0x100000 + i * 0x400, 500, stack, thread, i * 0.01);
+		if (freed && i >= 100 && i % 4 == 0)
+			world_event(&world, MW_EVENT_FREE, MW_KIND_HEAP, 0x100000 + (i - 100) * 0x400, 500, stack,
+				    thread, i * 0.01 + 1e-3);
+	}
+	report = world_report(&world);
+	assert_int_equal(report->stack_count, 1);
+	assert_int_equal(report->stacks[0].growth.verdict, expected);
+	mw_report_destroy(report);
+	world_deinit(&world);
+}
+
+/* What a collector frees some of it may free more of. */
+static void test_held_by_runtime(void **state)
+{
+	char exe[4096] = "";
+	uint32_t ruby = 0, python = 0;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	for (unsigned i = 0; i < MW_RUNTIMES; i++) {
+		ruby |= strcmp(mw_runtimes[i].name, "ruby") == 0 ? 1u << i : 0;
+		python |= strcmp(mw_runtimes[i].name, "python") == 0 ? 1u << i : 0;
+	}
+	judge_held(ruby, exe, true, MW_GROWTH_TOO_SHORT);
+	judge_held(ruby, exe, false, MW_GROWTH_STEADY);
+	judge_held(python, exe, true, MW_GROWTH_STEADY);
+	judge_held(ruby, "/usr/bin/other", true, MW_GROWTH_STEADY);
+	judge_held(0, exe, true, MW_GROWTH_STEADY);
+}
+
+/* Elements come until that moment of 10 s, and their table is replaced by a larger one once. */
+static void judge_table(double until, enum mw_growth_verdict elements, enum mw_growth_verdict table)
+{
+	const mw_addr line = (mw_addr)(uintptr_t)&test_merged + 4, work = (mw_addr)(uintptr_t)&test_order + 4;
+	struct mw_report *report;
+	struct world world;
+	uint32_t stacks[3], thread, seen = 0;
+
+	world_init(&world);
+	thread = world_thread(&world, 1, "one");
+	for (uint32_t i = 0; i < 3; i++) {
+		const mw_addr frames[] = {i < 2 ? line : work, (mw_addr)(uintptr_t)&test_frames + 4 + i};
+
+		stacks[i] = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, frames, 2, MW_STACK_COMPLETE);
+	}
+	for (uint32_t i = 0; i < 1000; i++) {
+		mw_addr addr = 0x100000 + i * 0x1000;
+		double at = i * 0.01;
+
+		world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, addr, 200, stacks[2], thread, at);
+		world_event(&world, MW_EVENT_FREE, MW_KIND_HEAP, addr, 200, stacks[2], thread, at + 1e-5);
+		if (at < until)
+			world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, addr + 0x400, 80, stacks[0], thread,
+				    at + 2e-5);
+		if (i == 100) {
+			world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, addr + 0x800, 4328, stacks[1], thread,
+				    at + 3e-5);
+			world_event(&world, MW_EVENT_FREE, MW_KIND_HEAP, 0x1000, 2056, stacks[1], thread, at + 4e-5);
+		}
+	}
+	report = world_report(&world);
+	for (size_t i = 0; i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+
+		if (!stack->impacting.count)
+			continue;
+		seen++;
+		assert_int_equal(stack->growth.verdict, stack->impacting.count == 1 ? table : elements);
+	}
+	assert_int_equal(seen, 2);
+	mw_report_destroy(report);
+	world_deinit(&world);
+}
+
+/* A table stops growing with what is in it. */
+static void test_storage_of_elements(void **state)
+{
+	(void)state;
+	judge_table(4, MW_GROWTH_PLATEAU, MW_GROWTH_PLATEAU);
+	judge_table(10, MW_GROWTH_STEADY, MW_GROWTH_TOO_SHORT);
+}
+
 UNIT_GROUP(suspects)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrappers), cmocka_unit_test(test_frames), cmocka_unit_test(test_generated),
-		cmocka_unit_test(test_merged),   cmocka_unit_test(test_order),  cmocka_unit_test(test_collected),
+		cmocka_unit_test(test_wrappers),        cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_generated),       cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_order),           cmocka_unit_test(test_collected),
+		cmocka_unit_test(test_held_by_runtime), cmocka_unit_test(test_storage_of_elements),
 		cmocka_unit_test(test_ended),
 	};
 
