@@ -429,20 +429,21 @@ static void put_off(struct mw_scan_worker *worker, const struct mw_block *block)
 		scan_large(worker, block);
 }
 
-/* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. */
+/* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. What a
+ * visit peeks at may take the place of its pages. */
 static bool scan_in_pages(struct mw_scan_worker *worker, const struct mw_block *block)
 {
-	mw_addr end = block->start + block->size, at, next;
+	mw_addr start = block->start & ~UINT64_C(7), end = block->start + block->size, next;
 
-	for (at = block->start & ~(PAGE - 1); at < end; at += PAGE)
-		if (page_at(worker, at)->bytes < PAGE)
-			return false;
-	for (at = block->start; at < end; at = next) {
+	for (mw_addr at = start; at < end; at = next) {
 		const struct page *page = page_at(worker, at & ~(PAGE - 1));
 
+		if (page->bytes < PAGE)
+			return false;
 		next = page->addr + PAGE < end ? page->addr + PAGE : end;
-		scan_words(worker, page->words, page->addr, at, next, block->number);
+		memcpy((char *)worker->window + (at - start), (const char *)page->words + at % PAGE, next - at);
 	}
+	scan_words(worker, worker->window, start, block->start, end, block->number);
 	return true;
 }
 
