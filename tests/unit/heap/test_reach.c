@@ -217,7 +217,16 @@ static void test_tags(void **state)
 	block = pointed_into(&world, 88, 42);
 	assert_int_equal(verdict_of(&world, block), POSSIBLE);
 	block = pointed_into(&world, 24, UINT64_C(0xab) << 56);
+	assert_int_equal(verdict_of(&world, block), POSSIBLE);
+	block = pointed_into(&world, 24, (UINT64_C(0xffff) << 48) + 3);
+	assert_int_equal(verdict_of(&world, block), POSSIBLE);
+	block = pointed_into(&world, 24, (UINT64_C(1) << 48) + 8);
 	assert_int_equal(verdict_of(&world, block), DEFINITE);
+	block = pointed_into(&world, 24, UINT64_C(1) << 47);
+	assert_int_equal(verdict_of(&world, block), DEFINITE);
+	block = pointed_into(&world, 24, UINT64_C(1) << 48);
+	world_poke(&world, WORLD_DATA + 8, block);
+	assert_int_equal(verdict_of(&world, block), REACHABLE);
 	block = pointed_into(&world, 24, UINT64_C(0xab) << 56);
 	assert_int_equal(verdict_with(&world, block, &high), REACHABLE);
 	block = pointed_into(&world, 24, (UINT64_C(0xab) << 56) + 3);
