@@ -48,7 +48,7 @@ static struct mw_error *name_block(const struct mw_findings *found, uint64_t wor
 		return NULL;
 	if (mw_image_read(found->image, block.start, &first, sizeof(first)))
 		MW_TRY(mw_classes_of(found->classes, first, &name));
-	if ((word & ~UINT64_C(7)) != block.start) /* else the lowest bits are the program's */
+	if (!pointer.is_start) /* else other bits are the program's */
 		snprintf(offset, sizeof(offset), "%" PRIu64 " bytes into ", word - block.start);
 	if (name)
 		length = asprintf(out, "pointer %s%s", offset, name);

@@ -86,7 +86,7 @@ static mw_addr pointer_in(const struct mw_reached *reached, uint32_t holder, uin
 			if (!mw_pointer_find(reached->blocks, words[i] & ~reached->tag_bits, &pointer) ||
 			    pointer.block.number != number)
 				continue;
-			if (pointer.is_start)
+			if (pointer.is_start && !pointer.altered)
 				return at + i * sizeof(*words);
 			if (into == 0)
 				into = at + i * sizeof(*words);

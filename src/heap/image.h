@@ -53,7 +53,7 @@ struct mw_image_thread {
 /* A word that the kernel keeps for the process (kernel_words.h). */
 struct mw_image_kernel_word {
 	uint64_t word;
-	enum mw_kernel_word { MW_KERNEL_EPOLL, MW_KERNEL_TIMER, MW_KERNEL_SIGNAL_STACK } kind;
+	enum mw_kernel_word { MW_KERNEL_EPOLL, MW_KERNEL_TIMER, MW_KERNEL_SIGNAL_STACK, MW_KERNEL_PIPE } kind;
 	int of; /* the epoll set's descriptor, the thread whose alternate signal stack it is */
 };
 

@@ -354,9 +354,9 @@ static struct mw_error *add_gap(const struct mw_image *image, struct mw_heap_rep
 	if (!gaps)
 		return mw_error_nomem();
 	gap = &gaps[report->gap_count++];
-	*gap = (struct mw_heap_gap){
-		.why = "descriptors or alternate signal stacks, which may hold blocks, could not all be read: none is "
-		       "called lost for certain"};
+	*gap = (struct mw_heap_gap){.why = "descriptors, pipes or alternate signal stacks, which may hold blocks, "
+					   "could not all be read: none is "
+					   "called lost for certain"};
 	if (mapping)
 		*gap = (struct mw_heap_gap){
 			mapping->start, mapping->end - mapping->start,

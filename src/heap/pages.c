@@ -93,8 +93,9 @@ static uint64_t find_zero_frame(void)
 	return entry & IN_MEMORY ? entry & FRAME : 0;
 }
 
-/* One scan; how many regions there were, negative errno. */
-static int scan(const struct mw_pages *pages, mw_addr start, mw_addr end, struct region *regions, mw_addr *walked)
+/* One scan; how many regions there were, negative errno. What it says of where it ended is not to be relied on: if the kernel
+ * has filled a buffer of its own (512 regions) before it came to the end, that is where it was then. */
+static int scan(const struct mw_pages *pages, mw_addr start, mw_addr end, struct region *regions)
 {
 	struct scan argument = {
 		.size = sizeof(argument),
@@ -107,16 +108,12 @@ static int scan(const struct mw_pages *pages, mw_addr start, mw_addr end, struct
 	};
 	int count = ioctl(pages->fd, SCAN, &argument);
 
-	if (count < 0)
-		return -errno;
-	*walked = argument.walk_end;
-	return count;
+	return count < 0 ? -errno : count;
 }
 
 void mw_pages_open(struct mw_pages *pages, pid_t pid, bool scans)
 {
 	struct region regions[1];
-	mw_addr walked;
 
 	*pages = (struct mw_pages){.fd = -1};
 	/* Where pages are larger than ours, addresses would be taken for others. */
@@ -125,10 +122,10 @@ void mw_pages_open(struct mw_pages *pages, pid_t pid, bool scans)
 	if (pages->fd < 0)
 		return;
 	pages->guards = true;
-	pages->scans = scans && scan(pages, 0, 0, regions, &walked) >= 0;
+	pages->scans = scans && scan(pages, 0, 0, regions) >= 0;
 	if (scans && !pages->scans) {
 		pages->guards = false;
-		pages->scans = scan(pages, 0, 0, regions, &walked) >= 0;
+		pages->scans = scan(pages, 0, 0, regions) >= 0;
 	}
 	if (!pages->scans)
 		pages->zero_pfn = find_zero_frame();
@@ -168,16 +165,17 @@ static bool read_by_scan(const struct mw_pages *pages, mw_addr start, mw_addr en
 	if (!regions)
 		*err = mw_error_nomem();
 	while (known && start < end) {
-		mw_addr walked = start;
-		int count = scan(pages, start, end - start < step ? end : start + step, regions, &walked);
+		mw_addr stop = end - start < step ? end : start + step;
+		int count = scan(pages, start, stop, regions);
 
-		known = count >= 0 && walked > start;
+		known = count >= 0;
 		for (int i = 0; known && !*err && i < count; i++)
 			*err = add_region(&regions[i], runs, sum);
 		known &= !*err;
 		if (pages->brief)
 			step = count ? LEAST_STEP : step < MOST_STEP ? step * 2 : step;
-		start = walked;
+		/* If there was no room for more, the next one begins behind the last. */
+		start = count == REGIONS ? regions[count - 1].end : stop;
 	}
 	free(regions);
 	return known;

@@ -67,7 +67,8 @@ bool mw_pointer_holds(struct mw_scan_worker *worker, const struct mw_image *imag
 	const struct mw_block *block = &pointer->block;
 	uint64_t offset = pointer->word - block->start;
 
-	return pointer->is_start ||
-	       (offset < block->size && (is_array(worker, block, offset) || is_string(worker, block, offset) ||
+	if (pointer->is_start)
+		return !pointer->altered;
+	return (offset < block->size && (is_array(worker, block, offset) || is_string(worker, block, offset) ||
 					 is_base(worker, image, block, offset)));
 }

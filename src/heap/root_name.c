@@ -176,6 +176,9 @@ static struct mw_error *name_kernel_word(const struct mw_root_names *names, uint
 	case MW_KERNEL_TIMER:
 		made = set_text(place, "data of a timer");
 		break;
+	case MW_KERNEL_PIPE:
+		made = set_text(place, "data in a pipe");
+		break;
 	case MW_KERNEL_SIGNAL_STACK:
 		made = set_text(place, "alternate signal stack of thread %d (%s)", word->of,
 				thread_name(names->image, (pid_t)word->of));

@@ -51,7 +51,8 @@ struct mw_scan {
 	const struct mw_image *image;
 	const struct mw_blocks *blocks;
 	const struct mw_reach_options *options;
-	uint64_t mask;          /* of a word's bits that are an address */
+	uint64_t mask;          /* of a word's bits but tags */
+	uint64_t low;           /* of those that an address of a block has */
 	mw_addr lowest, extent; /* all spans lie in [lowest, lowest + extent) */
 	mw_scan_visit *visit;
 	void *context;
@@ -231,7 +232,7 @@ static void visit_batch(struct mw_scan_worker *worker)
 		if (was_met(scan, &worker->batch[i]))
 			continue;
 		worker->batch[words] = worker->batch[i];
-		mw_blocks_prefetch(scan->blocks, worker->batch[words++].word);
+		mw_blocks_prefetch(scan->blocks, worker->batch[words++].word & scan->low);
 	}
 	worker->batch_count = 0;
 	for (size_t i = 0; i < words; i++) {
@@ -264,14 +265,18 @@ static inline void look_at(struct mw_scan_worker *worker, uint64_t word, mw_addr
 {
 	const struct mw_scan *scan = worker->scan;
 	const struct mw_span *span;
+	uint64_t addr;
 
 	word &= scan->mask;
-	if (word - scan->lowest >= scan->extent)
+	addr = word & scan->low;
+	if (addr - scan->lowest >= scan->extent)
 		return;
-	span = mw_blocks_span_of(scan->blocks, word);
+	span = mw_blocks_span_of(scan->blocks, addr);
 	if (!span)
 		return;
-	if (scan->once)
+	if (addr != word) /* it may hold less than the address itself */
+		span = NULL;
+	else if (scan->once)
 		__builtin_prefetch((const void *)&scan->met[met_number(scan, span, word) / 64], 1);
 	put_in_batch(worker, word, at, source, span);
 }
@@ -289,7 +294,8 @@ static void report(struct mw_scan *scan, uint64_t scanned)
 /* Most words are no pointers: four at a time need one branch. */
 static void look_at_all(struct mw_scan_worker *worker, const uint64_t *words, size_t count, mw_addr at, uint32_t source)
 {
-	uint64_t mask = worker->scan->mask, lowest = worker->scan->lowest, extent = worker->scan->extent;
+	uint64_t mask = worker->scan->mask & worker->scan->low, lowest = worker->scan->lowest,
+		 extent = worker->scan->extent;
 	size_t i = 0;
 
 #define IN(word) (((word)&mask) - lowest < extent)
@@ -429,20 +435,21 @@ static void put_off(struct mw_scan_worker *worker, const struct mw_block *block)
 		scan_large(worker, block);
 }
 
-/* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. */
+/* A small block by itself: those next to it may well be wanted soon. False: a page of it can't be read as a whole. What a
+ * visit peeks at may take the place of its pages. */
 static bool scan_in_pages(struct mw_scan_worker *worker, const struct mw_block *block)
 {
-	mw_addr end = block->start + block->size, at, next;
+	mw_addr start = block->start & ~UINT64_C(7), end = block->start + block->size, next;
 
-	for (at = block->start & ~(PAGE - 1); at < end; at += PAGE)
-		if (page_at(worker, at)->bytes < PAGE)
-			return false;
-	for (at = block->start; at < end; at = next) {
+	for (mw_addr at = start; at < end; at = next) {
 		const struct page *page = page_at(worker, at & ~(PAGE - 1));
 
+		if (page->bytes < PAGE)
+			return false;
 		next = page->addr + PAGE < end ? page->addr + PAGE : end;
-		scan_words(worker, page->words, page->addr, at, next, block->number);
+		memcpy((char *)worker->window + (at - start), (const char *)page->words + at % PAGE, next - at);
 	}
+	scan_words(worker, worker->window, start, block->start, end, block->number);
 	return true;
 }
 
@@ -650,6 +657,7 @@ struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_bl
 	scan->blocks = blocks;
 	scan->options = options;
 	scan->mask = ~options->tag_bits;
+	scan->low = spans && span_of[spans - 1].end - 1 > MW_POINTER_MASK ? UINT64_MAX : MW_POINTER_MASK;
 	scan->spans = span_of;
 	keep_met(scan, spans);
 	if (spans) {

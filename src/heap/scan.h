@@ -49,12 +49,18 @@ struct mw_scan_range {
 	bool code;       /* words at any address, also of 4 bytes alone: parts of instructions */
 };
 
+/* Of an address, with page tables of four levels. Lock-free lists count in the bits above them, runtimes keep types there:
+ * Boost.Lockfree, folly, Swift. */
+#define MW_POINTER_BITS 48
+#define MW_POINTER_MASK ((UINT64_C(1) << MW_POINTER_BITS) - 1)
+
 /* A word that points into a live block. */
 struct mw_pointer {
 	mw_addr word; /* less the tag bits */
 	mw_addr at;
 	uint32_t source;
 	bool is_start; /* it points to the block's start, in whose address the three lowest bits are a program's */
+	bool altered;  /* it does so only without the bits above MW_POINTER_BITS */
 	struct mw_block block; /* of one whose start it points to the number alone */
 };
 

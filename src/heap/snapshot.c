@@ -174,6 +174,8 @@ static struct mw_error *take_standing(struct mw_heap_snapshot *snapshot, struct 
 		err = take_why(snapshot, fork_standing(&standing));
 	/* Where it did not come to that. */
 	read_threads(&standing);
+	if (!mw_kernel_words_copy_pipes(snapshot->pid, &snapshot->words))
+		snapshot->image.kernel_words_hidden = true;
 	return mw_error_first(err, standing.err);
 }
 
@@ -517,11 +519,15 @@ struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_
 	if (!err)
 		err = read_kernel_words(snapshot);
 	if (!err)
+		err = mw_kernel_words_find_pipes(snapshot->pid, &snapshot->words);
+	if (!err)
 		err = take_stopped(snapshot, !options->no_fork && !snapshot->why);
 	if (!err)
 		err = settle(snapshot);
 	if (!err)
 		err = read_kernel_words(snapshot);
+	if (!err)
+		err = mw_kernel_words_add_pipes(&snapshot->words);
 	if (!err) {
 		snapshot->image.kernel_words = snapshot->words.items;
 		snapshot->image.kernel_word_count = snapshot->words.count;

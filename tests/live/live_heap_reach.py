@@ -31,7 +31,7 @@ CASES = {
     'interior': (P, INTERIOR),
     'interior_child': (P, INTERIOR),
     'low_tag': (R, 'memcheck knows no tags: to it this is a pointer into the middle'),
-    'high_tag': (D, ''),
+    'high_tag': (P, 'the other tools know no tags'),
     'xored': (D, ''),
     'unaligned': (D, ''),
     'old_block': (R, ''),
@@ -43,6 +43,7 @@ CASES = {
     'in_code': (R, MAPPING + '; memcheck looks at no word that is not aligned'),
     'epoll': (R, KERNEL),
     'timer': (R, KERNEL),
+    'pipe': (R, KERNEL),
     'not_forked': (R, MAPPING),
     'second_base': (R, ''),
     'array_with_cookie': (R, ''),
@@ -170,7 +171,7 @@ class Reach(unittest.TestCase):
         for case, text in {'global': 'global held', 'held_by_old_block': 'global parent', 'tls': 'thread-local of_thread of thread',
                            'stack': 'stack of thread', 'register': 'register of thread', 'low_tag': 'global low_tagged',
                            'interrupted_frame': 'stack of thread', 'coroutine_frame': 'stack of thread',
-                           'coroutine_away': 'global away', 'epoll': 'data of epoll set', 'timer': 'data of a timer', 'interior_child': 'global into'}.items():
+                           'coroutine_away': 'global away', 'epoll': 'data of epoll set', 'timer': 'data of a timer', 'pipe': 'data in a pipe', 'interior_child': 'global into'}.items():
             self.assertTrue(held_by[case][0].startswith(text), f'{case}: {held_by[case]}')
         self.assertEqual(len(held_by['held_by_old_block']), 3)
         for case, text in {'stack': r'stack of thread \d+ \(.*\): hold_on_stack\(void\*\) reaches\.cpp:\d+, frame \d+$',

@@ -120,6 +120,19 @@ static void put_in_code(void *block)
 	mprotect(code, 4096, PROT_READ | PROT_EXEC);
 }
 
+/* A message to itself that is under way: a byte, and then a pointer. */
+static void plant_in_pipe()
+{
+	char message[1 + sizeof(void *)] = {1};
+	void *block = plant("pipe");
+	int ends[2];
+
+	memcpy(message + 1, &block, sizeof(block));
+	if (pipe(ends) != 0 || write(ends[1], message, sizeof(message)) != sizeof(message))
+		target_fail("can't write to a pipe");
+	memset(message, 0, sizeof(message));
+}
+
 /* What the kernel alone knows of. */
 KEEP static void plant_in_kernel()
 {
@@ -133,6 +146,7 @@ KEEP static void plant_in_kernel()
 	signal.sigev_signo = SIGUSR2;
 	signal.sigev_value.sival_ptr = plant("timer");
 	timer_create(CLOCK_MONOTONIC, &signal, &timer);
+	plant_in_pipe();
 }
 
 KEEP static void plant_mappings()

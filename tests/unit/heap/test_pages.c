@@ -90,6 +90,37 @@ static void finds_runs(bool scans)
 	munmap(at, MOST * PAGE);
 }
 
+/* Every other page, of so many that the kernel gives them in two parts, and memwatch takes them in two. */
+static void test_many_regions(void **state)
+{
+	const size_t counts[] = {513, 700, 1023, 1024, 1025, 1024 + 513, 1024 + 700, 2048};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		size_t size = counts[i] * 2 * PAGE;
+		char *at = map(size);
+		struct mw_page_runs runs = {0};
+		struct mw_pages_sum sum = {0};
+		struct mw_pages pages;
+		struct mw_error *err;
+
+		for (size_t page = 0; page < counts[i]; page++)
+			at[page * 2 * PAGE] = 1;
+		mw_pages_open(&pages, getpid(), true);
+		if (!pages.scans) {
+			mw_pages_close(&pages);
+			munmap(at, size);
+			skip();
+		}
+		assert_true(mw_pages_read(&pages, (uintptr_t)at, (uintptr_t)at + size, UINT64_MAX, &runs, &sum, &err));
+		assert_int_equal(runs.count, counts[i]);
+		check_sums(at, size, &sum, &runs);
+		mw_pages_close(&pages);
+		free(runs.items);
+		munmap(at, size);
+	}
+}
+
 static void test_by_scan(void **state)
 {
 	(void)state;
@@ -154,10 +185,8 @@ static void test_unknown(void **state)
 UNIT_GROUP(pages)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_scan),
-		cmocka_unit_test(test_by_entry),
-		cmocka_unit_test(test_huge),
-		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_by_scan), cmocka_unit_test(test_many_regions), cmocka_unit_test(test_by_entry),
+		cmocka_unit_test(test_huge),    cmocka_unit_test(test_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,26 @@ static void test_ends(void **state)
 	assert_int_equal(verdict_of(&world, block), DEFINITE);
 }
 
+/* To judge the pointers before it a page is read whose place in the cache is that of the page they are in. */
+static void test_pointer_behind_many(void **state)
+{
+	struct world world;
+	mw_addr block, array, far;
+
+	(void)state;
+	world_init(&world, HEAP, true);
+	array = world_block(&world, 2040);
+	world_block(&world, 64 * 4096 - 2040 - 8 - 8);
+	far = world_block(&world, 2040);
+	block = world_block(&world, 24);
+	world_poke(&world, WORLD_DATA, array);
+	for (unsigned i = 0; i < 200; i++)
+		world_poke(&world, array + i * sizeof(uint64_t), far + 8);
+	world_poke(&world, array + 200 * sizeof(uint64_t), block);
+	assert_int_equal((far - array) % (64 * 4096), 0);
+	assert_int_equal(verdict_of(&world, block), REACHABLE);
+}
+
 static void test_tags(void **state)
 {
 	struct world world;
@@ -197,7 +217,16 @@ static void test_tags(void **state)
 	block = pointed_into(&world, 88, 42);
 	assert_int_equal(verdict_of(&world, block), POSSIBLE);
 	block = pointed_into(&world, 24, UINT64_C(0xab) << 56);
+	assert_int_equal(verdict_of(&world, block), POSSIBLE);
+	block = pointed_into(&world, 24, (UINT64_C(0xffff) << 48) + 3);
+	assert_int_equal(verdict_of(&world, block), POSSIBLE);
+	block = pointed_into(&world, 24, (UINT64_C(1) << 48) + 8);
 	assert_int_equal(verdict_of(&world, block), DEFINITE);
+	block = pointed_into(&world, 24, UINT64_C(1) << 47);
+	assert_int_equal(verdict_of(&world, block), DEFINITE);
+	block = pointed_into(&world, 24, UINT64_C(1) << 48);
+	world_poke(&world, WORLD_DATA + 8, block);
+	assert_int_equal(verdict_of(&world, block), REACHABLE);
 	block = pointed_into(&world, 24, UINT64_C(0xab) << 56);
 	assert_int_equal(verdict_with(&world, block, &high), REACHABLE);
 	block = pointed_into(&world, 24, (UINT64_C(0xab) << 56) + 3);
@@ -532,14 +561,15 @@ static void test_nothing(void **state)
 UNIT_GROUP(reach)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain),        cmocka_unit_test(test_lost_leads_to_held),
-		cmocka_unit_test(test_cycles),       cmocka_unit_test(test_interior),
-		cmocka_unit_test(test_ends),         cmocka_unit_test(test_tags),
-		cmocka_unit_test(test_cookies),      cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_bases),        cmocka_unit_test(test_code),
-		cmocka_unit_test(test_kernel_words), cmocka_unit_test(test_long_list),
-		cmocka_unit_test(test_large_block),  cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_progress),     cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_chain),     cmocka_unit_test(test_lost_leads_to_held),
+		cmocka_unit_test(test_cycles),    cmocka_unit_test(test_interior),
+		cmocka_unit_test(test_ends),      cmocka_unit_test(test_pointer_behind_many),
+		cmocka_unit_test(test_tags),      cmocka_unit_test(test_cookies),
+		cmocka_unit_test(test_strings),   cmocka_unit_test(test_bases),
+		cmocka_unit_test(test_code),      cmocka_unit_test(test_kernel_words),
+		cmocka_unit_test(test_long_list), cmocka_unit_test(test_large_block),
+		cmocka_unit_test(test_threads),   cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
