@@ -24,8 +24,9 @@
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
  * adds up. Ages end with the last event of the process: while it makes no call no block can go.
  *
- * Whether the program does less is told by what it allocates and frees again, by stacks of more than a handful of blocks. Where there is next to nothing of that, what else
- * gets rarer can be parts of the same entries: then what gets rarer is neither growth nor a plateau.
+ * Whether the program does less shows in what it allocates and frees again, in stacks of more than a handful of blocks. Where
+ * there is next to nothing of that, what else gets rarer can be parts of the same entries: then what gets rarer is neither growth
+ * nor a plateau.
  *
  * Where all that are freed get nearly as old (a time to live, a ring), three blocks or more that are older than that have
  * outlasted the rest: they settled, and what comes and goes beside them is no excuse.
