@@ -365,17 +365,19 @@ static void judge_storage(struct merger *merger)
 	}
 	for (size_t i = 0; i < report->stack_count; i++) {
 		struct mw_report_growth *growth = &report->stacks[i].growth;
-		const struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
+		struct line *line = merger->line_of[i] == UINT32_MAX ? NULL : &merger->lines[merger->line_of[i]];
+		const struct mw_report_stack *most = line ? line->most : NULL;
 
-		if (line && growth->storage && rank_of(growth) < rank_of(&line->most->growth) &&
-		    (rank_of(growth) == OPEN || (rank_of(&line->most->growth) == OPEN &&
-						 line->most->impacting.bytes > report->stacks[i].impacting.bytes)) &&
-		    line->most->impacting.count >= ELEMENTS) {
-			growth->verdict = line->most->growth.verdict;
+		if (!most)
+			continue;
+		if (growth->storage && rank_of(growth) < rank_of(&most->growth) &&
+		    (rank_of(growth) == OPEN ||
+		     (rank_of(&most->growth) == OPEN && most->impacting.bytes > report->stacks[i].impacting.bytes)) &&
+		    most->impacting.count >= ELEMENTS) {
+			growth->verdict = most->growth.verdict;
 			growth->certain = false;
 		}
-		if (merger->line_of[i] != UINT32_MAX)
-			merger->lines[merger->line_of[i]].grows |= rank_of(growth) == GROWS;
+		line->grows |= rank_of(growth) == GROWS;
 	}
 }
 

@@ -410,16 +410,15 @@ static bool is_replacing(const struct mw_course *course)
 	       mw_course_is_flat(course, fmax(course->own_rise, course->late_bytes));
 }
 
-/* Of blocks of these sizes, so far as sizes are known, there are no more, nor fewer: as many as the stack adds go, over the second
- * half. */
-static bool may_be_balanced(const struct mw_course *course)
+/* Of blocks of these sizes there are no more, nor fewer: as many as the stack adds go, over the second half. */
+static bool is_balanced(const struct mw_course *course)
 {
 	const struct mw_verdict_sizes *sizes = &course->in->sizes;
 	struct mw_verdict_line line = course->late, whole = course->whole;
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
-	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || sizes->born <= 0 ||
-	    may_rise(course))
+	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
+	    sizes->born <= 0 || may_rise(course))
 		return false;
 	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
@@ -430,11 +429,6 @@ static bool may_be_balanced(const struct mw_course *course)
 	       (-line.slope - line.error) * half <= RISE * course->own_rise &&
 	       (line.slope - SIGMAS * line.error) * half <= some &&
 	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
-}
-
-static bool is_balanced(const struct mw_course *course)
-{
-	return course->in->sizes.known && may_be_balanced(course);
 }
 
 static int compare_levels(const void *left, const void *right)
@@ -503,6 +497,15 @@ static bool has_older_than_freed(const struct mw_course *course)
 	return course->in->transient.count >= 16 && mw_course_kept_between(course, 0, end) >= SEVERAL;
 }
 
+/* Hundreds came in the first three quarters, and all of them are gone. */
+static bool is_gone(const struct mw_course *course)
+{
+	int end = course->steps * 3 / 4;
+
+	return mw_course_kept_between(course, 0, end) == 0 &&
+	       pow(1 - RARE, mw_course_births_between(course, 0, end)) <= CHANCE;
+}
+
 static bool calms(enum mw_growth_verdict verdict)
 {
 	return verdict == MW_GROWTH_PLATEAU || verdict == MW_GROWTH_CHURN || verdict == MW_GROWTH_ONE_OFF;
@@ -564,8 +567,9 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	} else {
 		verdict = !course->settled.count || course->mortal ? judge_level(course) : judge_settled(course);
 	}
-	if (calms(verdict) &&
-	    ((course->could < LEAST_SETTLED && (!is_level(course) || has_older_than_freed(course))) || rises(course)))
+	if (calms(verdict) && ((course->could < LEAST_SETTLED && !is_gone(course) &&
+				(!is_level(course) || has_older_than_freed(course))) ||
+			       rises(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
 		if (!calms(verdict) && is_balanced(course))
@@ -586,8 +590,7 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	}
 	if (verdict >= MW_GROWTH_STEADY && (mw_waves_are_one(course) || !gets_higher(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
-	if (verdict >= MW_GROWTH_STEADY &&
-	    (waits_for_collector(course) || is_hardly_kept(course) || may_be_balanced(course)))
+	if (verdict >= MW_GROWTH_STEADY && (waits_for_collector(course) || is_hardly_kept(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))

@@ -24,8 +24,9 @@
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
  * adds up. Ages end with the last event of the process: while it makes no call no block can go.
  *
- * Whether the program does less is told by what it allocates and frees again. Where there is next to nothing of that, what else
- * gets rarer can be parts of the same entries: then what gets rarer is neither growth nor a plateau.
+ * Whether the program does less shows in what it allocates and frees again, in stacks of more than a handful of blocks. Where
+ * there is next to nothing of that, what else gets rarer can be parts of the same entries: then what gets rarer is neither growth
+ * nor a plateau.
  *
  * Where all that are freed get nearly as old (a time to live, a ring), three blocks or more that are older than that have
  * outlasted the rest: they settled, and what comes and goes beside them is no excuse.
@@ -87,7 +88,8 @@
  * too short to tell.
  *
  * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
- * settled, or as many went as came and hardly any is older than what was freed, and the net level does not rise over the
+ * settled, or of hundreds that came in its first three quarters none is left, or as many went as came and hardly any is older
+ * than what was freed, and the net level does not rise over the
  * second half beyond its noise; else it is too short to tell. So is what takes the place of older blocks, a good part of it, where
  * the net level rises over the window by a twentieth of what came and by more than is likely by chance: it may be a leak of a few.
  *
@@ -96,7 +98,8 @@
  * over the last third, within two blocks, though many come, one goes for each that comes: that less came meanwhile explains nothing.
  *
  * Growth is too short to tell where there is no more in the second half, at its highest, than in the first; where the level rises
- * ever less, and births get rarer; where a wave took away more than came in that time, half as much as is there; and where some
+ * ever less, and births get rarer; where fewer than eight of blocks most of which are freed have settled, and the level rises by
+ * no more than its error; where a wave took away more than came in that time, half as much as is there; and where some
  * blocks of a runtime that collects were freed, as the others may wait for a collection of all that is old. What rises after each
  * of four waves or more is growth only where some of what comes outlives them at any time: a collector may spare a batch.
  *

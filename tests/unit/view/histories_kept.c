@@ -187,6 +187,19 @@ static void memo_of_parts(void)
 	}
 }
 
+/* The same in a table that is built anew as it fills. */
+static void memo_in_a_table(void)
+{
+	double tau = window_length * between(0.1, 0.3);
+	int most = (int)between(500, 1500);
+
+	for (int i = 0; i < most; i++)
+		block(-tau * log(any()), NEVER, 100);
+	for (int left = 2; left < 64; left *= 2)
+		block_of(HISTORY_OTHER, tau * log(64.0 / left / (64.0 / left - 1)) / 2, tau * (1 + log(left)),
+			 most * 64.0 / left, 0);
+}
+
 static void load_waves(void)
 {
 	load_of(0, between(100, 400), wave);
@@ -447,6 +460,7 @@ const struct history history_kept[] = {
 	{"memo_at_work", memo_at_work, 10},
 	/* Or the load falls. */
 	{"memo_of_parts", memo_of_parts, 100},
+	{"memo_in_a_table", memo_in_a_table, 10},
 	{"load_waves", load_waves, 5},
 	{"load_rises", load_rises, 5},
 	{"collector", collector, 5},
