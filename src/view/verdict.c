@@ -74,15 +74,22 @@ static bool stays_level(const struct mw_course *course)
 	return high - low <= 2 * course->block && mw_course_births_between(course, first, course->steps) >= SEVERAL;
 }
 
+/* Less comes in the second half. */
+static bool load_falls(const struct mw_course *course)
+{
+	int half = course->steps / 2;
+
+	return mw_course_births_between(course, half, 2 * half) <
+	       SUSTAINED_LOAD * mw_course_births_between(course, 0, half);
+}
+
 /* It rose until less came. */
 static bool rose_with_load(const struct mw_course *course)
 {
 	int half = course->steps / 2;
 
-	return !stays_level(course) &&
-	       (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most &&
-	       mw_course_births_between(course, half, 2 * half) <
-		       SUSTAINED_LOAD * mw_course_births_between(course, 0, half);
+	return !stays_level(course) && load_falls(course) &&
+	       (course->early.slope - SIGMAS * course->early.error) * half * course->step > RISE * course->most;
 }
 
 /* Nothing has settled, or nothing stays. */
@@ -325,8 +332,9 @@ static enum mw_growth_verdict judge_settled(const struct mw_course *course)
 			return MW_GROWTH_TOO_SHORT;
 		return mostly ? MW_GROWTH_PLATEAU : MW_GROWTH_CHURN;
 	}
-	/* Others go for those that settle. */
-	if (course->settle_age > 0 && in->transient.count * OUTNUMBERED >= course->settled.count &&
+	/* Others go for those that settle. That there are no more where less comes is no sign of it. */
+	if (course->settle_age > 0 && !(load_falls(course) && !stays_level(course)) &&
+	    in->transient.count * OUTNUMBERED >= course->settled.count &&
 	    course->longest >= LONG_LIVED * course->seconds && mw_course_is_flat(course, course->late_bytes) &&
 	    (course->in->samples == 0 || mw_course_late_rise(course, 2) <= FLAT_NOISE * course->late_bytes))
 		return MW_GROWTH_PLATEAU;
