@@ -505,12 +505,12 @@ static bool has_older_than_freed(const struct mw_course *course)
 	return course->in->transient.count >= 16 && mw_course_kept_between(course, 0, end) >= SEVERAL;
 }
 
-/* Hundreds came in the first three quarters, and all of them are gone. */
+/* Hundreds came in the first three quarters, and all of them are gone, none after half of the window. */
 static bool is_gone(const struct mw_course *course)
 {
 	int end = course->steps * 3 / 4;
 
-	return mw_course_kept_between(course, 0, end) == 0 &&
+	return course->longest_of_all <= course->seconds / 2 && mw_course_kept_between(course, 0, end) == 0 &&
 	       pow(1 - RARE, mw_course_births_between(course, 0, end)) <= CHANCE;
 }
 

@@ -88,7 +88,7 @@
  * too short to tell.
  *
  * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
- * settled, or of hundreds that came in its first three quarters none is left, or as many went as came and hardly any is older
+ * settled, or of hundreds that came in its first three quarters none is left nor got older than half of it, or as many went as came and hardly any is older
  * than what was freed, and the net level does not rise over the
  * second half beyond its noise; else it is too short to tell. So is what takes the place of older blocks, a good part of it, where
  * the net level rises over the window by a twentieth of what came and by more than is likely by chance: it may be a leak of a few.
