@@ -31,6 +31,8 @@
 
 #define PAGE          UINT64_C(4096)
 #define SPARE_THREADS 16 /* that may have begun since they were counted */
+#define REAP_AGAIN    5u
+#define REAP_WAIT_US  20000
 
 struct mw_heap_snapshot {
 	struct mw_image image;
@@ -411,13 +413,22 @@ void mw_heap_snapshot_find_bss(struct mw_heap_snapshot *snapshot, const struct m
 
 /* --- all of it ------------------------------------------------------------------------------------------------------- */
 
+/* A process that has just executed another program has no code yet by which it could. */
 static struct mw_error *reap(struct mw_heap_snapshot *snapshot)
 {
-	uint64_t stood_ns = 0;
-	unsigned count;
-	struct mw_error *err = mw_copies_reap(snapshot->pid, &count, &stood_ns);
+	struct mw_error *err;
 
-	snapshot->pause_ns += stood_ns;
+	for (unsigned left = REAP_AGAIN;; left--) {
+		uint64_t stood_ns = 0;
+		unsigned count;
+
+		err = mw_copies_reap(snapshot->pid, &count, &stood_ns);
+		snapshot->pause_ns += stood_ns;
+		if (!err || left == 0 || mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
+			break;
+		mw_error_destroy(err);
+		usleep(REAP_WAIT_US);
+	}
 	return mw_error_hint(mw_error_prefix(err, "its copy stays as a zombie of process %d", (int)snapshot->pid),
 			     "The process is unharmed; memwatch doctor -p %d --clean removes it", (int)snapshot->pid);
 }
