@@ -424,7 +424,7 @@ static struct mw_error *reap(struct mw_heap_snapshot *snapshot)
 
 		err = mw_copies_reap(snapshot->pid, &count, &stood_ns);
 		snapshot->pause_ns += stood_ns;
-		if (!err || left == 0 || mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
+		if (!err || left == 0 || mw_error_kind(err) != MW_ERROR_UNSUPPORTED)
 			break;
 		mw_error_destroy(err);
 		usleep(REAP_WAIT_US);
