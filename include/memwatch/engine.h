@@ -143,6 +143,10 @@ struct mw_engine_options {
 	 */
 	struct mw_error *(*stopped)(void *context, pid_t pid);
 	void *stopped_context;
+	/* Called by run() for a forked child of a process, or a child of that one, that is or was a process of its own:
+	 * not all are seen so early. May be NULL. */
+	void (*forked)(void *context, pid_t child, pid_t parent);
+	void *forked_context;
 };
 
 struct mw_engine_ops {
@@ -174,11 +178,14 @@ struct mw_engine_ops {
 	/* From now on heap blocks of that process are sampled, one in so many bytes on average. Not 0, and only where
 	 * options.sample_interval is not 0. */
 	void (*set_interval)(struct mw_engine *engine, pid_t pid, uint64_t bytes);
+	/* Of a process whose window is over: what is asked of it from now on is asked by `key`, a negative number that no
+	 * other has, and `pid` may be attached to anew, as what it has become. */
+	void (*retire)(struct mw_engine *engine, pid_t pid, pid_t key);
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);
 	void (*destroy)(struct mw_engine *engine);
 
-	/* Answers about one process, good until destroy. */
+	/* Answers about one process, by its pid or the key that it has since retire(); good until destroy. */
 	size_t (*hooks)(const struct mw_engine *engine, pid_t pid, const struct mw_hook_info **out);
 	const struct mw_engine_stats *(*stats)(const struct mw_engine *engine, pid_t pid);
 	const struct mw_window_info *(*window)(const struct mw_engine *engine, pid_t pid);

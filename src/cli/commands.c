@@ -247,6 +247,10 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 
 	(void)command;
 	MW_TRY(check_settle(&all->session));
+	if (options->children && options->no_children)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "both --children and --no-children are given"),
+			"They are opposites: leave one out");
 	all->session.leaks |= options->heap_before;
 	if (options->heap_before && options->command)
 		return mw_error_hint(
@@ -278,8 +282,8 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 static const struct mw_cli_option record_options[] = {
 	MW_CLI_OPTION("pid", 'p', PROCESS, "PID|NAME,...", NULL,
 		      "Attach to these processes, separated by commas, and watch all their threads: by their ids, or "
-		      "by the name of the process or of its program (all that have it). What a process forks is not "
-		      "watched.",
+		      "by the name of the process or of its program (all that have it). What a process forks is "
+		      "watched with --children.",
 		      NULL, PIDS, session.pids),
 	MW_CLI_GROUPS("attach to all of these processes\n"),
 	MW_CLI_OPTION("duration", 'd', NOTHING, "TIME", "length of the window: 10s, 1m, 1h30m (until Ctrl-C)\n",
@@ -293,9 +297,17 @@ static const struct mw_cli_option record_options[] = {
 		      "cost the process next to nothing. By default a tenth of the window, ten seconds at most, from "
 		      "windows of five seconds on; 0: not at all. Ctrl-C ends it.",
 		      NULL, MOMENT, session.settle_ns),
-	MW_CLI_TRACK_TO("frees alone after it; kinds of memory\n", "record"),
+	MW_CLI_OPTION("children", 0, NOTHING, NULL, NULL,
+		      "Watch what these processes fork and exec as well, from when it is found; the default for a command "
+		      "that is launched. Each program has a window of its own: where a process executes another, the "
+		      "window of what it was ends. Children that end within some hundredths of a second may not be seen.",
+		      NULL, FLAG, session.children),
+	MW_CLI_OPTION("no-children", 0, NOTHING, NULL, "frees after it; forks and execs\n",
+		      "Watch a launched command alone, and nothing that it forks or executes.", NULL, FLAG,
+		      session.no_children),
+	MW_CLI_TRACK_TO(NULL, "record"),
 	MW_CLI_DEPTH(NULL),
-	MW_CLI_ENGINE("frames; jumps, breakpoints or auto\n",
+	MW_CLI_ENGINE("kinds; frames; how\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever it is safe, and says why where it is not."),

@@ -14,7 +14,7 @@
 #define SLICE_NS 2000000u /* turns that the two take where both are at work */
 
 struct choice {
-	pid_t pid;
+	pid_t pid; /* or key (retire()) */
 	bool launched;
 	struct mw_event_sink sink;
 	struct mw_engine *engine;
@@ -272,6 +272,16 @@ static void auto_set_interval(struct mw_engine *base, pid_t pid, uint64_t bytes)
 		choice->engine->ops->set_interval(choice->engine, pid, bytes);
 }
 
+static void auto_retire(struct mw_engine *base, pid_t pid, pid_t key)
+{
+	struct choice *choice = find(base, pid);
+
+	if (!choice)
+		return;
+	choice->engine->ops->retire(choice->engine, pid, key);
+	choice->pid = key;
+}
+
 static const struct mw_engine_stats *auto_stats(const struct mw_engine *base, pid_t pid)
 {
 	const struct choice *choice = find(base, pid);
@@ -338,6 +348,7 @@ static const struct mw_engine_ops auto_ops = {
 	.end = auto_end,
 	.settle = auto_settle,
 	.set_interval = auto_set_interval,
+	.retire = auto_retire,
 	.detach = auto_detach,
 	.destroy = auto_destroy,
 	.hooks = auto_hooks,

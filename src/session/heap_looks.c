@@ -82,7 +82,7 @@ void mw_recorder_look_at_heap(struct mw_recorder *recorder)
 
 	recorder->to_look = false;
 	options.hole_count =
-		session->engine->ops->own_ranges(session->engine, recorder->pid, ranges, MW_RECORDER_RANGES);
+		session->engine->ops->own_ranges(session->engine, recorder->key, ranges, MW_RECORDER_RANGES);
 	if (options.hole_count > MW_RECORDER_RANGES)
 		options.hole_count = MW_RECORDER_RANGES;
 	for (size_t i = 0; i < options.hole_count; i++)

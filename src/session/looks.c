@@ -692,7 +692,7 @@ struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, stru
 	if (!looks.items)
 		return NULL; /* it matters to the report, not to the watching */
 	for (size_t i = 0; i < count; i++) {
-		const struct mw_window_info *window = engine->ops->window(engine, recorders[i].pid);
+		const struct mw_window_info *window = engine->ops->window(engine, recorders[i].key);
 
 		if (window && !window->over)
 			begin(&recorders[i], &looks.items[looks.count++]);

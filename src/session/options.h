@@ -26,6 +26,7 @@ struct mw_session_options {
 	const char *cgroup, *container, *user; /* processes that are to be found; NULL: not given */
 	char **command;                        /* NULL-terminated; NULL: attach to `pids` */
 	size_t command_count;
+	bool children, no_children; /* given: follow what these fork and exec; or not what a command does */
 	uint64_t duration_ns;      /* 0: no limit */
 	uint64_t settle_ns;        /* how long frees are recorded after a window that lasted so long; 0: not at all */
 	const char *engine;        /* a name that mw_engine_find() knows */

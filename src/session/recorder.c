@@ -56,7 +56,7 @@ static const char *name_of(const struct mw_recorder *recorder, const char *path)
 static uint32_t find_runtimes(const struct mw_recorder *recorder)
 {
 	struct mw_engine *engine = recorder->session->engine;
-	const struct mw_modules *modules = engine->ops->modules(engine, recorder->pid);
+	const struct mw_modules *modules = engine->ops->modules(engine, recorder->key);
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; modules && i < mw_modules_count(modules); i++) {
@@ -88,7 +88,7 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 {
 	const struct mw_session_options *options = recorder->session->options;
 	struct mw_engine *engine = recorder->session->engine;
-	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->key);
 	const char *reason = NULL;
 	MW_FREE struct mw_stored_child *children = NULL;
 	struct mw_stored_target target = {
@@ -116,7 +116,7 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 		return mw_error_nomem();
 	target.children = children;
 
-	target.engine = engine->ops->used ? engine->ops->used(engine, recorder->pid, &reason) : engine->ops->name;
+	target.engine = engine->ops->used ? engine->ops->used(engine, recorder->key, &reason) : engine->ops->name;
 	target.engine_reason = options->engine_reason ? options->engine_reason : reason;
 	EMIT(emitter, target, &target);
 	if (!emitter->begun)
@@ -178,10 +178,10 @@ struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter, const struc
 struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder)
 {
 	struct mw_engine *engine = recorder->session->engine;
-	struct mw_modules *modules = engine->ops->modules(engine, recorder->pid);
+	struct mw_modules *modules = engine->ops->modules(engine, recorder->key);
 	const struct mw_hook_info *hooks = NULL;
 	MW_FREE struct mw_view_module *found = NULL;
-	size_t count = engine->ops->hooks(engine, recorder->pid, &hooks);
+	size_t count = engine->ops->hooks(engine, recorder->key, &hooks);
 
 	/* Before the window's start they are not final. */
 	if (!emitter->begun)
@@ -211,7 +211,7 @@ void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns)
 struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder)
 {
 	struct mw_engine *engine = recorder->session->engine;
-	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->key);
 	struct mw_engine_stats stats;
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
 	/* Without a window it ended before that began. */
@@ -457,7 +457,7 @@ void mw_recorder_identify(struct mw_recorder *recorder)
 static void init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched, struct mw_emitter *emitter)
 {
 	*recorder = (struct mw_recorder){
-		.pid = pid, .watched = watched, .emitter = emitter, .sink = watched->sink, .end_ns = UINT64_MAX};
+		.pid = pid, .key = pid, .watched = watched, .emitter = emitter, .sink = watched->sink, .end_ns = UINT64_MAX};
 	mw_perf_place_init(&recorder->jit, pid);
 }
 
@@ -590,8 +590,8 @@ uint64_t mw_recorder_events(const struct mw_recorder *recorder)
 bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stats *out)
 {
 	struct mw_engine *engine = recorder->session->engine;
-	const struct mw_engine_stats *stats = engine->ops->stats(engine, recorder->pid);
-	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
+	const struct mw_engine_stats *stats = engine->ops->stats(engine, recorder->key);
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->key);
 
 	if (!stats)
 		return false;
@@ -640,7 +640,7 @@ void mw_recorders_keep_budget(struct mw_recorder *recorders, size_t count)
 		recorded += look_at_cost(&recorders[i]);
 	for (size_t i = 0; i < count; i++) {
 		struct mw_budget *budget = &recorders[i].budget;
-		const struct mw_window_info *window = ops->window(session->engine, recorders[i].pid);
+		const struct mw_window_info *window = ops->window(session->engine, recorders[i].key);
 		uint64_t interval = budget->interval;
 
 		if (!window || window->over || !recorders[i].cost.process_ns)
@@ -652,7 +652,7 @@ void mw_recorders_keep_budget(struct mw_recorder *recorders, size_t count)
 			recorders[i].cost.own_ns +=
 				(uint64_t)((double)own * (double)recorders[i].recorded / (double)recorded);
 		if (mw_budget_next(budget, &recorders[i].cost) != interval)
-			ops->set_interval(session->engine, recorders[i].pid, budget->interval);
+			ops->set_interval(session->engine, recorders[i].key, budget->interval);
 	}
 }
 
@@ -688,7 +688,7 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	struct mw_guarded_symbols guarded;
 	struct mw_view_symbols symbols;
 	struct mw_perf_map names = {.count = 0};
-	const struct mw_modules *modules = session->engine->ops->modules(session->engine, recorder->pid);
+	const struct mw_modules *modules = session->engine->ops->modules(session->engine, recorder->key);
 	MW_CLEANUP(drop_modules) struct mw_modules *none = NULL;
 	struct mw_error *err, *unnamed;
 

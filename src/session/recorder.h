@@ -61,6 +61,7 @@ struct mw_emitter {
 
 struct mw_recorder {
 	pid_t pid;
+	pid_t key;                 /* by which the engine is asked for it: the pid, or another number once it is over */
 	struct mw_program program; /* what it was at first; not known of a command */
 	struct mw_perf_place jit;  /* where it says what code in no file is called */
 	char *comm, *exe;

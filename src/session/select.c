@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHOWN 10u /* of several where one is wanted */
 
@@ -98,6 +99,28 @@ static struct mw_error *find(const struct mw_process_match *match, struct mw_ses
 	return NULL;
 }
 
+/* Append the children of those, and theirs. */
+static struct mw_error *add_children(struct mw_session_options *options)
+{
+	struct mw_pids *pids = &options->pids;
+
+	for (size_t i = 0; i < pids->count; i++) {
+		MW_FREE pid_t *children = NULL;
+		size_t count = 0, before = pids->count;
+		struct mw_error *err = mw_children_alive(pids->items[i], &children, &count);
+
+		/* It may have ended. */
+		if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+			return err;
+		mw_error_destroy(err);
+		for (size_t j = 0; j < count; j++)
+			if (children[j] != getpid())
+				MW_TRY(mw_pids_add(pids, children[j]));
+		pids->found += pids->count - before;
+	}
+	return NULL;
+}
+
 /* "1234 (nginx: master process)" */
 static void describe(pid_t pid, char *out, size_t size)
 {
@@ -147,5 +170,7 @@ struct mw_error *mw_select(struct mw_session_options *options, const char *takes
 	}
 	if (!pids->name_count && (options->cgroup || options->container || options->user))
 		MW_TRY(find(&match, options));
+	if (options->children)
+		MW_TRY(add_children(options));
 	return takes_one && pids->count > 1 ? too_many(takes_one, pids) : NULL;
 }

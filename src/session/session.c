@@ -48,18 +48,17 @@ static void show_progress(struct mw_session *session, uint64_t time_ns)
 	mw_progress_window(&session->progress, &window);
 }
 
-/* Of a process that ended before its window began: an empty one. */
-static const struct mw_window_info *window_of(const struct mw_session *session, size_t i)
+const struct mw_window_info *mw_session_window(const struct mw_session *session, size_t i)
 {
 	static const struct mw_window_info none = {.ended = MW_END_EXIT, .over = true, .gone = true};
-	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->recorders[i].pid);
+	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->recorders[i].key);
 
 	return window ? window : &none;
 }
 
 static bool is_over(const struct mw_session *session, size_t i)
 {
-	return window_of(session, i)->over;
+	return mw_session_window(session, i)->over;
 }
 
 /* What has come since is emitted. Where there is no memory for it now it will be later. */
@@ -113,7 +112,7 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 	if (last)
 		own.range_count = session->engine->ops->own_ranges(session->engine, pid, places, MW_RECORDER_RANGES);
 	for (size_t i = 0; i < session->count; i++) {
-		if (session->recorders[i].pid != pid)
+		if (session->recorders[i].key != pid)
 			continue;
 		mw_recorder_sample(&session->recorders[i], tid, time_ns, last, &own);
 		emit_marks(session, i, time_ns);
@@ -129,10 +128,22 @@ static struct mw_error *on_stopped(void *context, pid_t pid)
 {
 	struct mw_session *session = context;
 
-	for (size_t i = 0; i < session->count; i++)
-		if (session->recorders[i].pid == pid)
+	for (size_t i = 0; i < session->capacity; i++)
+		if (session->recorders[i].key == pid)
 			return mw_recorder_before(&session->recorders[i]);
 	return NULL;
+}
+
+static void on_forked(void *context, pid_t child, pid_t parent)
+{
+	struct mw_session *session = context;
+
+	mw_follow_note(&session->follow, child, parent);
+}
+
+static bool follows(const struct mw_session_options *options)
+{
+	return options->children || (options->command && !options->no_children);
 }
 
 /* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
@@ -151,50 +162,61 @@ static struct mw_error *check_shared(const pid_t *pids, size_t count)
 	return NULL;
 }
 
-/* So many processes: their models, and who else receives what becomes known of them. */
-static struct mw_error *prepare_watched(struct mw_session *session, size_t count)
+/* The model of number `i`, and who else receives what becomes known of it. */
+static struct mw_error *prepare_one(struct mw_session *session, size_t i)
 {
 	struct mw_store_visitor model = mw_watched_set_visitor(&session->watched);
 	struct mw_store_visitor writer = {.context = NULL};
-	struct mw_watched *last;
+	struct mw_emitter *emitter = &session->emitters[i];
+	struct mw_watched *watched;
 
-	session->recorders = calloc(count + 1, sizeof(*session->recorders));
-	session->emitters = calloc(count + 1, sizeof(*session->emitters));
-	if (!session->recorders || !session->emitters)
-		return mw_error_nomem();
-	MW_TRY(mw_watched_set_get(&session->watched, (uint32_t)count - 1, &last));
+	MW_TRY(mw_watched_set_get(&session->watched, (uint32_t)i, &watched));
 	/* Its symbols are had when the report is made. */
 	model.symbol = NULL;
 	if (session->writer)
 		writer = mw_store_receiver(session->writer);
 	if (session->options->no_symbols)
 		writer.symbol = NULL;
-	for (size_t i = 0; i < count; i++) {
-		session->emitters[i] = (struct mw_emitter){.process = (uint32_t)i,
-							   .every_ns = session->options->mark_every_ns,
-							   .next_ns = session->options->mark_every_ns};
-		mw_emitter_add(&session->emitters[i], &model);
-		if (session->writer)
-			mw_emitter_add(&session->emitters[i], &writer);
-	}
+	*emitter = (struct mw_emitter){.process = (uint32_t)i,
+				       .every_ns = session->options->mark_every_ns,
+				       .next_ns = session->options->mark_every_ns,
+				       .asked = session->mark_count};
+	mw_emitter_add(emitter, &model);
+	if (session->writer)
+		mw_emitter_add(emitter, &writer);
 	return NULL;
 }
 
+/* So many processes, and their children. */
+static struct mw_error *prepare_watched(struct mw_session *session, size_t count)
+{
+	session->capacity = count + (follows(session->options) ? MW_FOLLOW_MAX : 0);
+	session->recorders = calloc(session->capacity + 1, sizeof(*session->recorders));
+	session->emitters = calloc(session->capacity + 1, sizeof(*session->emitters));
+	if (!session->recorders || !session->emitters)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(prepare_one(session, i));
+	return NULL;
+}
 /*
  * What was found by its name or group, but can't be watched, is left out, and not in silence; NULL then. What was named by
  * its id is to be watched, or nothing is.
  */
-static struct mw_error *leave_out(const struct mw_session_options *options, pid_t pid, const char *name,
-				  struct mw_error *err)
+static struct mw_error *leave_out(struct mw_session *session, pid_t pid, const char *name, struct mw_error *err)
 {
-	const struct mw_pids *pids = &options->pids;
+	const struct mw_pids *pids = &session->options->pids;
 
 	for (size_t i = 0; i + pids->found < pids->count; i++)
 		if (pids->items[i] == pid)
 			return err;
 	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
-	fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)pid, name, mw_error_text(err));
+	/* Children come and go. */
+	if (session->options->children && mw_error_kind(err) == MW_ERROR_GONE)
+		session->follow.missed++;
+	else
+		fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)pid, name, mw_error_text(err));
 	mw_error_destroy(err);
 	return NULL;
 }
@@ -209,9 +231,9 @@ static bool is_shared(const pid_t *pids, size_t count, pid_t pid)
 }
 
 /* Into `out`, which has room for all: those that can be watched, as far as can be seen. */
-static struct mw_error *choose(const struct mw_session_options *options, pid_t *out, size_t *count)
+static struct mw_error *choose(struct mw_session *session, pid_t *out, size_t *count)
 {
-	const struct mw_pids *pids = &options->pids;
+	const struct mw_pids *pids = &session->options->pids;
 	size_t named = pids->count - pids->found, seen = 0;
 
 	for (size_t i = 0; i < pids->count; i++) {
@@ -222,7 +244,7 @@ static struct mw_error *choose(const struct mw_session_options *options, pid_t *
 		mw_comm_read(pids->items[i], pids->items[i], name);
 		err = mw_preflight(pids->items[i]);
 		passed = !err;
-		MW_TRY(leave_out(options, pids->items[i], name, err));
+		MW_TRY(leave_out(session, pids->items[i], name, err));
 		if (passed && (i < named || !is_shared(out, seen, pids->items[i])))
 			out[seen++] = pids->items[i];
 	}
@@ -234,7 +256,7 @@ static struct mw_error *choose(const struct mw_session_options *options, pid_t *
 		char name[17];
 
 		mw_comm_read(out[i], out[i], name);
-		MW_TRY(leave_out(options, out[i], name, err));
+		MW_TRY(leave_out(session, out[i], name, err));
 		if (passed)
 			out[(*count)++] = out[i];
 	}
@@ -252,7 +274,7 @@ static struct mw_error *prepare_attached(struct mw_session *session)
 
 	if (!pids)
 		return mw_error_nomem();
-	MW_TRY(choose(session->options, pids, &count));
+	MW_TRY(choose(session, pids, &count));
 	MW_TRY(prepare_watched(session, count));
 	for (; session->count < count; session->count++)
 		mw_recorder_init(&session->recorders[session->count], pids[session->count],
@@ -293,6 +315,8 @@ static struct mw_error *create_engine(struct mw_session *session)
 		.sample_context = session,
 		.stopped = on_stopped,
 		.stopped_context = session,
+		.forked = follows(options) ? on_forked : NULL,
+		.forked_context = session,
 		.program = session->launch.pid ? session->launch.path : NULL,
 	};
 
@@ -303,27 +327,36 @@ static struct mw_error *create_engine(struct mw_session *session)
 }
 
 /* What is asked for is collected from the first event on, and events go into the recording as well. */
+static struct mw_error *record_one(struct mw_session *session, size_t i)
+{
+	const struct mw_session_options *options = session->options;
+	struct mw_recorder *recorder = &session->recorders[i];
+	struct mw_watched *watched = session->watched.items[i];
+
+	if (options->duration_ns)
+		recorder->end_ns = options->duration_ns;
+	recorder->settles = options->leaks || (options->duration_ns && options->settle_ns);
+	recorder->session = session;
+	if (session->wish)
+		MW_TRY(mw_reports_collect(&session->reports, watched, false, 0, 0));
+	mw_collector_watch(&watched->collector, watched->track);
+	return session->writer ? mw_store_sink(session->writer, (uint32_t)i, &watched->sink, &recorder->sink) : NULL;
+}
+
 static struct mw_error *prepare_recording(struct mw_session *session)
 {
 	if (session->wish)
-		MW_TRY(mw_reports_init(&session->reports, session->wish, session->count));
-	for (size_t i = 0; i < session->count; i++) {
-		struct mw_watched *watched = session->watched.items[i];
-
-		if (session->wish)
-			MW_TRY(mw_reports_collect(&session->reports, watched, false, 0, 0));
-		mw_collector_watch(&watched->collector, watched->track);
-		if (session->writer)
-			MW_TRY(mw_store_sink(session->writer, (uint32_t)i, &watched->sink,
-					     &session->recorders[i].sink));
-	}
+		MW_TRY(mw_reports_init(&session->reports, session->wish, session->capacity));
+	session->reports.count = session->wish ? session->count : 0;
+	for (size_t i = 0; i < session->count; i++)
+		MW_TRY(record_one(session, i));
 	return NULL;
 }
 
 static struct mw_error *end_recording(struct mw_session *session)
 {
 	for (size_t i = 0; i < session->count; i++) {
-		emit_marks(session, i, window_of(session, i)->length_ns);
+		emit_marks(session, i, mw_session_window(session, i)->length_ns);
 		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i]));
 	}
 	return NULL;
@@ -414,7 +447,7 @@ static struct mw_error *attach_all(struct mw_session *session)
 		if (session->count == 1 || session->options->command || session->none_left_out)
 			return err;
 		err = mw_program_explain(recorder->pid, &recorder->program, err);
-		MW_TRY(leave_out(session->options, recorder->pid, recorder->comm, err));
+		MW_TRY(leave_out(session, recorder->pid, recorder->comm, err));
 		give_place(session, i);
 	}
 	return session->launch.pid ? mw_launch_go(&session->launch) : NULL;
@@ -428,7 +461,7 @@ static struct mw_error *start_all(struct mw_session *session)
 		struct mw_error *err = start(session, recorder);
 
 		if (err && session->count > 1 && !session->none_left_out)
-			err = leave_out(session->options, recorder->pid, recorder->comm, err);
+			err = leave_out(session, recorder->pid, recorder->comm, err);
 		MW_TRY(err);
 		MW_TRY(mw_emitter_target(&session->emitters[i], recorder));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
@@ -437,24 +470,109 @@ static struct mw_error *start_all(struct mw_session *session)
 	return session->writer && !session->nameless ? mw_store_publish(session->writer) : NULL;
 }
 
-/* Until the windows' end; with a budget from one look at the figures to the next. */
+/* That process is watched from now on. */
+static struct mw_error *begin_one(struct mw_session *session, size_t i)
+{
+	struct mw_recorder *recorder = &session->recorders[i];
+
+	MW_TRY(mw_watchdog_add(recorder->pid));
+	mw_recorder_look_first(recorder);
+	MW_TRY(attach(session, recorder));
+	MW_TRY(start(session, recorder));
+	return mw_emitter_target(&session->emitters[i], recorder);
+}
+
+/* What had that process's number before has another key. */
+static void retire(struct mw_session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		struct mw_recorder *recorder = &session->recorders[i];
+		pid_t key = -2 - (pid_t)i;
+
+		if (recorder->key != pid)
+			continue;
+		session->engine->ops->retire(session->engine, pid, key);
+		recorder->key = key;
+	}
+}
+
+struct mw_error *mw_session_add(struct mw_session *session, pid_t pid)
+{
+	size_t i = session->count;
+	struct mw_recorder *recorder = &session->recorders[i];
+	struct mw_error *err;
+
+	MW_TRY(mw_preflight(pid));
+	MW_TRY(mw_preflight_sharing(pid));
+	MW_TRY(prepare_one(session, i));
+	retire(session, pid);
+	mw_recorder_init(recorder, pid, session->watched.items[i], &session->emitters[i]);
+	err = record_one(session, i);
+	if (!err)
+		err = begin_one(session, i);
+	if (err) {
+		mw_emitter_deinit(&session->emitters[i]);
+		mw_recorder_deinit(recorder);
+		return mw_error_worse(err, mw_watched_renew(session->watched.items[i]));
+	}
+	session->count++;
+	session->reports.count = session->reports.items ? session->count : 0;
+	return session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
+}
+
+static bool all_over(const struct mw_session *session)
+{
+	for (size_t i = 0; i < session->count; i++)
+		if (!is_over(session, i))
+			return false;
+	return true;
+}
+
+/* Has the command ended, and what it has become? Its children may live on. */
+static bool command_ended(const struct mw_session *session)
+{
+	if (!session->launch.pid || session->options->duration_ns)
+		return false;
+	for (size_t i = 0; i < session->count; i++)
+		if (session->recorders[i].pid == session->launch.pid && !is_over(session, i))
+			return false;
+	return mw_state_is_end(mw_state_read(session->launch.pid));
+}
+
+static void rest_until(uint64_t time_ns)
+{
+	uint64_t now = mw_clock_ns();
+	struct timespec span = {.tv_nsec = time_ns > now ? (long)(time_ns - now) : 0};
+
+	nanosleep(&span, NULL);
+}
+
+/* Until the windows' end. What is looked at meanwhile: what it costs, where there is a budget, and the children. */
 static struct mw_error *run_windows(struct mw_session *session, uint64_t deadline)
 {
 	const volatile sig_atomic_t *interrupted = mw_process_setup_interrupted();
-	bool any = true;
-	uint64_t now;
+	bool children = follows(session->options);
+	uint64_t turn = children ? MW_FOLLOW_SLICE_NS : MW_BUDGET_LOOK_NS, now, budget_ns = 0;
 
-	if (!session->options->budget)
+	if (!children && !session->options->budget)
 		return session->engine->ops->run(session->engine, deadline, interrupted);
-	while (any && !*interrupted && ((now = mw_clock_ns()) < deadline || !deadline)) {
-		uint64_t until = now + MW_BUDGET_LOOK_NS;
+	while (!*interrupted && ((now = mw_clock_ns()) < deadline || !deadline)) {
+		uint64_t until = !deadline || now + turn < deadline ? now + turn : deadline;
 
-		mw_recorders_keep_budget(session->recorders, session->count);
-		MW_TRY(session->engine->ops->run(session->engine, !deadline || until < deadline ? until : deadline,
-						 interrupted));
-		any = false;
-		for (size_t i = 0; i < session->count; i++)
-			any |= !is_over(session, i);
+		if (session->options->budget && now >= budget_ns) {
+			mw_recorders_keep_budget(session->recorders, session->count);
+			budget_ns = now + MW_BUDGET_LOOK_NS;
+		}
+		MW_TRY(session->engine->ops->run(session->engine, until, interrupted));
+		if (command_ended(session))
+			break;
+		if (children)
+			MW_TRY(mw_follow_look(session, all_over(session)));
+		if (!all_over(session))
+			continue;
+		if (!mw_follow_pending(&session->follow))
+			break;
+		rest_until(until);
 	}
 	return NULL;
 }
@@ -501,6 +619,7 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 	const struct mw_watchdog_plan plan = {
 		.pids = pids,
 		.count = session->count,
+		.more = session->capacity - session->count,
 		.output = session->options->output,
 		.max_memory = session->options->max_memory,
 		.reached = mw_process_setup_limit_reached,
@@ -523,8 +642,9 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 /* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
 static struct mw_error *check_became(const struct mw_session *session)
 {
-	return window_of(session, 0)->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command")
-							   : NULL;
+	if (session->count > 1 || mw_session_window(session, 0)->ended != MW_END_EXEC)
+		return NULL;
+	return mw_preflight_became(session->launch.pid, "the command");
 }
 
 /* At heaps, where the engine's tracing is not in the way of that: before hooks are lifted what is freed until then is
@@ -535,7 +655,7 @@ static void look_at_heaps(struct mw_session *session, bool attached)
 
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];
-		const char *reason, *used = ops->used ? ops->used(session->engine, recorder->pid, &reason) : NULL;
+		const char *reason, *used = ops->used ? ops->used(session->engine, recorder->key, &reason) : NULL;
 		bool traces = strcmp(used ? used : ops->name, "jump") != 0;
 
 		if (recorder->to_look && attached != traces)
@@ -589,7 +709,7 @@ static struct mw_error *end_windows(struct mw_session *session)
 	session->engine->ops->end(session->engine);
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];
-		const struct mw_window_info *window = window_of(session, i);
+		const struct mw_window_info *window = mw_session_window(session, i);
 
 		if (window->length_ns)
 			recorder->end_ns = window->length_ns;
@@ -635,11 +755,12 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	}
 	if (err || session->detached)
 		return err;
+	mw_follow_tell(&session->follow);
 	if (!session->stays_by)
 		mw_watchdog_end(NULL);
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
-		MW_TRY(mw_recorder_finish(&session->recorders[i], window_of(session, i)));
+		MW_TRY(mw_recorder_finish(&session->recorders[i], mw_session_window(session, i)));
 	return end_recording(session);
 }
 
@@ -652,17 +773,8 @@ void mw_session_init(struct mw_session *session, const struct mw_session_options
 struct mw_error *mw_session_prepare(struct mw_session *session)
 {
 	MW_TRY(session->options->command ? prepare_launched(session) : prepare_attached(session));
-	for (size_t i = 0; i < session->count; i++) {
-		if (session->options->duration_ns)
-			session->recorders[i].end_ns = session->options->duration_ns;
-		session->recorders[i].settles =
-			session->options->leaks || (session->options->duration_ns && session->options->settle_ns);
-	}
 	MW_TRY(prepare_recording(session));
-	MW_TRY(create_engine(session));
-	for (size_t i = 0; i < session->count; i++)
-		session->recorders[i].session = session;
-	return NULL;
+	return create_engine(session);
 }
 
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err)
@@ -678,6 +790,7 @@ struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err
 		mw_emitter_deinit(&session->emitters[i]);
 		mw_recorder_deinit(&session->recorders[i]);
 	}
+	mw_follow_deinit(&session->follow);
 	mw_reports_deinit(&session->reports);
 	mw_watched_set_deinit(&session->watched);
 	free(session->emitters);

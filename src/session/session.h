@@ -8,6 +8,7 @@
 #ifndef MW_SESSION_SESSION_H
 #define MW_SESSION_SESSION_H
 
+#include "session/follow.h"
 #include "session/launch.h"
 #include "session/options.h"
 #include "session/outputs.h"
@@ -18,8 +19,9 @@
 struct mw_session {
 	const struct mw_session_options *options;
 	struct mw_engine *engine;
-	struct mw_recorder *recorders; /* in the order of the command line */
-	size_t count;
+	struct mw_recorder *recorders; /* in the order of the command line, then as they were found; they do not move */
+	size_t count, capacity;
+	struct mw_follow follow; /* their children, where those are watched as well */
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
 	struct mw_emitter *emitters;    /* one a recorder */
 	struct mw_watched_set watched;  /* the models of the processes */
@@ -54,6 +56,10 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 /* From the first attach to the end of the window, and its last figures. Whatever went wrong, the processes are let go,
  * or session->detached says why not: then nothing more is to be done with the session but to end it. */
 struct mw_error *mw_session_watch(struct mw_session *session) MW_MUST_CHECK;
+/* Watch one more, from now on; between two run() of the engine. Errors: all; then it runs on as before. */
+struct mw_error *mw_session_add(struct mw_session *session, pid_t pid) MW_MUST_CHECK;
+/* The window of that recorder; an empty one that is over where it ended before that began. Never NULL. */
+const struct mw_window_info *mw_session_window(const struct mw_session *session, size_t i);
 /* Free all, and look once more whether anything was left behind. Takes the error that the session came to (NULL: none)
  * and returns the one to be reported. */
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err) MW_MUST_CHECK;

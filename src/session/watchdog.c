@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "engine/stale.h"
 #include "proc/program.h"
+#include "proc/status.h"
 #include "session/process_setup.h"
 #include "session/terminal.h"
 #include "tracee/seccomp_policy.h"
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -109,6 +111,22 @@ static struct mw_error *clean_patiently(const char *process, char *left, size_t 
 	}
 }
 
+/* Those that live come first, and are counted; all where none does. */
+static int put_living_first(int count, char **processes)
+{
+	int living = 0;
+
+	for (int i = 0; i < count; i++) {
+		char *process = processes[i];
+
+		if (mw_state_is_end(mw_state_read((pid_t)atoi(process))))
+			continue;
+		processes[i] = processes[living];
+		processes[living++] = process;
+	}
+	return living ? living : count;
+}
+
 /* "detached from process 12, which runs on", "detached from processes 12, 13, which run on". */
 static void report_processes(FILE *out, int count, char **processes)
 {
@@ -172,7 +190,8 @@ int mw_watchdog_main(int argc, char **argv)
 			(void)snprintf(trouble, sizeof(trouble), "%s", left);
 		mw_error_destroy(err);
 	}
-	emit(argv, argc - ARGUMENT_PROCESSES, argv + ARGUMENT_PROCESSES, trouble);
+	emit(argv, put_living_first(argc - ARGUMENT_PROCESSES, argv + ARGUMENT_PROCESSES), argv + ARGUMENT_PROCESSES,
+	     trouble);
 	fd = atoi(argv[ARGUMENT_FD]);
 	guard = (pid_t)atoi(argv[ARGUMENT_GUARD]);
 	if (fd > STDERR_FILENO && guard > 0) {
@@ -198,8 +217,9 @@ int mw_watchdog_main(int argc, char **argv)
 
 static struct {
 	struct mw_watchdog_plan plan;
-	char **argv; /* of the memwatch that is executed, and the texts it points to */
+	char **argv; /* of the memwatch that is executed, and the texts it points to: in memory that the guard shares */
 	char (*processes)[PROCESS_TEXT];
+	size_t shared; /* bytes of that */
 	char fd_text[16], guard_text[16], signal_text[16], message[1200];
 	char told[600]; /* of a crash when nothing is attached any more */
 	int exe, pipe, wake, statm;
@@ -506,14 +526,29 @@ static void on_crash(int number)
 
 /* --- begin and end ------------------------------------------------------------------------------------------------ */
 
+static void put_process(size_t i, pid_t pid)
+{
+	struct mw_program program;
+
+	mw_program_read(pid, &program);
+	snprintf(watchdog.processes[i], PROCESS_TEXT, "%d:%" PRIu64 "%s", (int)pid, program.started,
+		 mw_seccomp_shared(pid) ? ":shared" : "");
+	/* The guard reads it when memwatch has been killed, at whatever point. */
+	__atomic_store_n(&watchdog.argv[ARGUMENT_PROCESSES + i], watchdog.processes[i], __ATOMIC_RELEASE);
+}
+
 static struct mw_error *prepare_arguments(void)
 {
-	size_t count = watchdog.plan.count;
+	size_t count = watchdog.plan.count, room = count + watchdog.plan.more;
+	size_t words = (ARGUMENT_PROCESSES + room + 1) * sizeof(char *);
+	void *memory;
 
-	watchdog.argv = calloc(ARGUMENT_PROCESSES + count + 1, sizeof(char *));
-	watchdog.processes = calloc(count + 1, sizeof(*watchdog.processes));
-	if (!watchdog.argv || !watchdog.processes)
+	watchdog.shared = words + room * PROCESS_TEXT;
+	memory = mmap(NULL, watchdog.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
 		return mw_error_nomem();
+	watchdog.argv = memory;
+	watchdog.processes = (void *)((char *)memory + words);
 	watchdog.argv[ARGUMENT_SELF] = (char *)"memwatch";
 	watchdog.argv[ARGUMENT_IS] = (char *)MW_WATCHDOG_VERB;
 	watchdog.argv[ARGUMENT_FD] = watchdog.fd_text;
@@ -521,14 +556,8 @@ static struct mw_error *prepare_arguments(void)
 	watchdog.argv[ARGUMENT_SIGNAL] = watchdog.signal_text;
 	watchdog.argv[ARGUMENT_MESSAGE] = watchdog.message;
 	watchdog.argv[ARGUMENT_OUTPUT] = (char *)(watchdog.plan.output ? watchdog.plan.output : "");
-	for (size_t i = 0; i < count; i++) {
-		struct mw_program program;
-
-		mw_program_read(watchdog.plan.pids[i], &program);
-		snprintf(watchdog.processes[i], PROCESS_TEXT, "%d:%" PRIu64 "%s", (int)watchdog.plan.pids[i],
-			 program.started, mw_seccomp_shared(watchdog.plan.pids[i]) ? ":shared" : "");
-		watchdog.argv[ARGUMENT_PROCESSES + i] = watchdog.processes[i];
-	}
+	for (size_t i = 0; i < count; i++)
+		put_process(i, watchdog.plan.pids[i]);
 	watchdog.plan.pids = NULL; /* the caller's */
 	put_number(watchdog.fd_text, -1);
 	put_number(watchdog.guard_text, 0);
@@ -558,8 +587,8 @@ static void close_all(void)
 			close(*files[i]);
 		*files[i] = -1;
 	}
-	free(watchdog.argv);
-	free(watchdog.processes);
+	if (watchdog.argv)
+		munmap(watchdog.argv, watchdog.shared);
 	watchdog.argv = NULL;
 	watchdog.processes = NULL;
 	watchdog.begun = false;
@@ -588,6 +617,16 @@ struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan)
 		return err;
 	}
 	mw_crash_catch(on_crash);
+	return NULL;
+}
+
+struct mw_error *mw_watchdog_add(pid_t pid)
+{
+	if (!watchdog.plan.more)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "there are too many processes to stand by for");
+	put_process(watchdog.plan.count, pid);
+	watchdog.plan.more--;
+	watchdog.plan.count++;
 	return NULL;
 }
 

@@ -26,6 +26,7 @@
 struct mw_watchdog_plan {
 	const pid_t *pids;
 	size_t count;
+	size_t more; /* so many may be added (mw_watchdog_add()) */
 	const char *output; /* the recording, which keeps what it has, or NULL */
 	/* Memory of memwatch's own, bytes: where it has more, `reached` is called once, in another thread. 0: none. */
 	uint64_t max_memory;
@@ -40,6 +41,8 @@ struct mw_watchdog_plan {
  * Errors: MEMORY; SYSTEM where no thread can be made.
  */
 struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan) MW_MUST_CHECK;
+/* One more, before it is attached to. Errors: UNSUPPORTED: there are as many as were planned for. */
+struct mw_error *mw_watchdog_add(pid_t pid) MW_MUST_CHECK;
 /*
  * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. True
  * where nothing is there now, and where a process may not be looked at (any more): another traces it, or it has become

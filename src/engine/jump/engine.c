@@ -29,7 +29,7 @@ static struct jump_process *find_process(const struct mw_engine *base, pid_t pid
 	const struct jump_engine *engine = (const struct jump_engine *)base;
 
 	for (size_t i = 0; i < engine->process_count; i++)
-		if (engine->processes[i]->pid == pid)
+		if (engine->processes[i]->key == pid)
 			return engine->processes[i];
 	return NULL;
 }
@@ -525,6 +525,14 @@ static size_t jump_hook_infos(const struct mw_engine *base, pid_t pid, const str
 	return process ? mw_survey_infos(&process->survey, out) : 0;
 }
 
+static void jump_retire(struct mw_engine *base, pid_t pid, pid_t key)
+{
+	struct jump_process *process = find_process(base, pid);
+
+	if (process)
+		process->key = key;
+}
+
 static const struct mw_engine_stats *jump_stats(const struct mw_engine *base, pid_t pid)
 {
 	struct jump_process *process = find_process(base, pid);
@@ -626,6 +634,7 @@ const struct mw_engine_ops mw_engine_jump = {
 	.end = jump_end,
 	.settle = jump_settle,
 	.set_interval = jump_set_interval,
+	.retire = jump_retire,
 	.detach = jump_detach,
 	.destroy = jump_destroy,
 	.hooks = jump_hook_infos,

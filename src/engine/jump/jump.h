@@ -195,6 +195,7 @@ struct jump_last {
 struct jump_process {
 	struct jump_engine *engine;
 	pid_t pid;
+	pid_t key; /* by which it is asked for: the pid, or another number once it is over */
 	int pidfd;
 	char name[17];
 	struct mw_event_sink sink;

@@ -213,7 +213,7 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	if (!process)
 		return mw_error_nomem();
 	process->engine = engine;
-	process->pid = pid;
+	process->pid = process->key = pid;
 	process->sink = *sink;
 	process->patches.next_helper = MW_STUB_MAX_HOOKS;
 	process->recorder.code = mw_stub_image;
@@ -412,6 +412,7 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 
 void jump_children_heard(struct jump_process *process)
 {
+	const struct mw_engine_options *options = &process->engine->options;
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	uint32_t count = __atomic_load_n(&control->child_count, __ATOMIC_ACQUIRE);
 
@@ -428,6 +429,8 @@ void jump_children_heard(struct jump_process *process)
 		if (child > 0 && child != process->pid && !process->stacks.own && holds_copy(process, child))
 			/* It does no harm where it can't be cleaned. */
 			mw_error_destroy(child_clean(process, child));
+		if (child > 0 && child != process->pid && options->forked)
+			options->forked(options->forked_context, child, process->pid);
 	}
 	if (process->children.seen == MW_RING_CHILDREN) {
 		/* Room for more to be heard of. */

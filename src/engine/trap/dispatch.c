@@ -117,6 +117,7 @@ static struct mw_error *child_born(struct trap_thread *parent, int event)
 static struct mw_error *clean_child(struct trap_thread *child)
 {
 	struct trap_process *process = child->process;
+	const struct mw_engine_options *options = &process->engine->options;
 	pid_t tid = child->tid;
 	struct mw_error *err = mw_journal_clean_copy(&process->journal, tid);
 
@@ -132,6 +133,8 @@ static struct mw_error *clean_child(struct trap_thread *child)
 		err = trap_mask_restore(child);
 	trap_thread_remove(child);
 	mw_error_keep_first(&err, mw_tracee_detach(tid, 0));
+	if (!err && options->forked)
+		options->forked(options->forked_context, tid, process->pid);
 	err = mw_error_unless_gone(err);
 	return err ? mw_error_prefix(err, "child %d", tid) : NULL;
 }

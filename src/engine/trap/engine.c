@@ -249,7 +249,7 @@ static struct trap_process *find(const struct mw_engine *base, pid_t pid)
 	const struct trap_engine *engine = (const struct trap_engine *)base;
 
 	for (size_t i = 0; i < engine->process_count; i++)
-		if (engine->processes[i]->pid == pid)
+		if (engine->processes[i]->key == pid)
 			return engine->processes[i];
 	return NULL;
 }
@@ -322,7 +322,7 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	if (!process)
 		return mw_error_nomem();
 	process->engine = engine;
-	process->pid = pid;
+	process->pid = process->key = pid;
 	process->launched = launched;
 	process->sink = *sink;
 	process->interval = engine->options.sample_interval;
@@ -672,6 +672,14 @@ static void trap_set_interval(struct mw_engine *base, pid_t pid, uint64_t bytes)
 		process->interval = bytes;
 }
 
+static void trap_retire(struct mw_engine *base, pid_t pid, pid_t key)
+{
+	struct trap_process *process = find(base, pid);
+
+	if (process)
+		process->key = key;
+}
+
 static const struct mw_engine_stats *trap_stats(const struct mw_engine *base, pid_t pid)
 {
 	const struct trap_process *process = find(base, pid);
@@ -736,6 +744,7 @@ const struct mw_engine_ops mw_engine_trap = {
 	.end = trap_end,
 	.settle = trap_settle,
 	.set_interval = trap_set_interval,
+	.retire = trap_retire,
 	.detach = trap_detach,
 	.destroy = trap_destroy,
 	.hooks = trap_hook_infos,

@@ -224,6 +224,7 @@ struct trap_known_stack {
 struct trap_process {
 	struct trap_engine *engine;
 	pid_t pid;
+	pid_t key; /* by which it is asked for: the pid, or another number once it is over */
 	struct mw_event_sink sink;
 	struct mw_program program; /* that was prepared */
 	bool launched;             /* its exec is still to come, or its loader still at work */

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+/* follow.c: see follow.h. */
+#include "session/follow.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/vector.h"
+#include "proc/program.h"
+#include "proc/status.h"
+#include "session/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define COST_SHARE    100                  /* a look takes at most this part of the time until the next one */
+#define FORKED_NS     UINT64_C(20000000)   /* that a forked child is given to exec */
+#define AGAIN_NS      UINT64_C(20000000)   /* until the next attempt to attach */
+#define MOST_ATTEMPTS 25                   /* a program's libraries may take half a second to load */
+#define MOST_MESSAGES 10
+
+static struct mw_follow_child *find(const struct mw_follow *follow, pid_t pid)
+{
+	MW_EACH_MUTABLE(child, follow->children, follow->count)
+		if (child->pid == pid)
+			return child;
+	return NULL;
+}
+
+static void drop(struct mw_follow *follow, struct mw_follow_child *child)
+{
+	*child = follow->children[--follow->count];
+}
+
+void mw_follow_note(struct mw_follow *follow, pid_t child, pid_t parent)
+{
+	struct mw_follow_child *known = find(follow, child);
+	uint64_t started;
+
+	if (!mw_stat_read(child, MW_STAT_START, &started) || (known && known->started == started))
+		return;
+	/* Another had that number. */
+	if (known) {
+		follow->missed += !known->refused;
+		drop(follow, known);
+	}
+	if (!MW_VECTOR_ROOM(follow->children, follow->count, follow->capacity)) {
+		follow->missed++;
+		return;
+	}
+	follow->children[follow->count++] = (struct mw_follow_child){.pid = child, .parent = parent, .started = started, .seen_ns = mw_clock_ns()};
+}
+
+/* --- finding them -------------------------------------------------------------------------------------------------- */
+
+/* Is it watched, as what it is now? */
+static bool is_watched(const struct mw_session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->count; i++)
+		if (session->recorders[i].key == pid && !mw_session_window(session, i)->over)
+			return true;
+	return false;
+}
+
+static struct mw_error *note_children(struct mw_session *session, pid_t pid)
+{
+	MW_FREE pid_t *pids = NULL;
+	size_t count = 0;
+	struct mw_error *err = mw_children_alive(pid, &pids, &count);
+
+	/* It may have ended. */
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	for (size_t i = 0; i < count; i++)
+		if (!is_watched(session, pids[i]) && pids[i] != getpid())
+			mw_follow_note(&session->follow, pids[i], pid);
+	return NULL;
+}
+
+static struct mw_error *find_children(struct mw_session *session)
+{
+	struct mw_follow *follow = &session->follow;
+
+	for (size_t i = 0; i < session->count; i++) {
+		const struct mw_recorder *recorder = &session->recorders[i];
+
+		if (recorder->key != recorder->pid)
+			continue;
+		if (!mw_session_window(session, i)->over)
+			MW_TRY(note_children(session, recorder->pid));
+		else if (mw_session_window(session, i)->ended == MW_END_EXEC)
+			mw_follow_note(follow, recorder->pid, recorder->pid);
+	}
+	for (size_t i = 0; i < follow->count; i++)
+		MW_TRY(note_children(session, follow->children[i].pid));
+	return NULL;
+}
+
+/* --- watching them ------------------------------------------------------------------------------------------------- */
+
+static bool is_alive(const struct mw_follow_child *child)
+{
+	uint64_t started;
+
+	return !mw_state_is_end(mw_state_read(child->pid)) && mw_stat_read(child->pid, MW_STAT_START, &started) &&
+	       started == child->started;
+}
+
+/* Does it still run its parent's program? */
+static bool is_copy(const struct mw_follow_child *child)
+{
+	struct mw_program parent, own;
+
+	if (child->parent == child->pid)
+		return false;
+	mw_program_read(child->parent, &parent);
+	mw_program_read(child->pid, &own);
+	return parent.known && own.known && parent.digest == own.digest && parent.size == own.size;
+}
+
+/* It can't be watched, for good. Takes `err`. */
+static void refuse(struct mw_follow *follow, struct mw_follow_child *child, struct mw_error *err)
+{
+	char name[17];
+
+	child->refused = true;
+	follow->missed++;
+	if (follow->messages++ < MOST_MESSAGES) {
+		mw_comm_read(child->pid, child->pid, name);
+		fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)child->pid, name,
+			mw_error_text(err));
+	}
+	mw_error_destroy(err);
+}
+
+/* What has not loaded its libraries has no allocator yet, and what ends or execs while it is attached to may be had the next
+ * time. */
+static struct mw_error *attempt(struct mw_session *session, struct mw_follow_child *child, bool *watched)
+{
+	struct mw_error *err;
+
+	*watched = false;
+	if (session->count == session->capacity)
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "memwatch follows at most %u processes", MW_FOLLOW_MAX);
+	else
+		err = mw_session_add(session, child->pid);
+	*watched = !err;
+	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	if (++child->attempts >= MOST_ATTEMPTS || session->count == session->capacity) {
+		refuse(&session->follow, child, err);
+		return NULL;
+	}
+	child->due_ns = mw_clock_ns() + AGAIN_NS;
+	mw_error_destroy(err);
+	return NULL;
+}
+
+static struct mw_error *watch_children(struct mw_session *session)
+{
+	struct mw_follow *follow = &session->follow;
+
+	for (size_t i = 0; i < follow->count;) {
+		struct mw_follow_child *child = &follow->children[i];
+		uint64_t now = mw_clock_ns();
+		bool watched = false;
+
+		if (!is_alive(child)) {
+			follow->missed += !child->refused;
+			drop(follow, child);
+			continue;
+		}
+		if (!child->refused && now >= child->due_ns &&
+		    (now >= child->seen_ns + FORKED_NS || !is_copy(child)))
+			MW_TRY(attempt(session, child, &watched));
+		if (watched)
+			drop(follow, child);
+		else
+			i++;
+	}
+	return NULL;
+}
+
+struct mw_error *mw_follow_look(struct mw_session *session, bool now)
+{
+	struct mw_follow *follow = &session->follow;
+	uint64_t begin = mw_clock_ns(), cost;
+
+	if (begin < follow->due_ns && !now)
+		return NULL;
+	MW_TRY(find_children(session));
+	cost = mw_clock_ns() - begin;
+	follow->due_ns =
+		begin + (cost * COST_SHARE > MW_FOLLOW_SLICE_NS ? cost * COST_SHARE : MW_FOLLOW_SLICE_NS);
+	return watch_children(session);
+}
+
+bool mw_follow_pending(const struct mw_follow *follow)
+{
+	MW_EACH(child, follow->children, follow->count)
+		if (!child->refused && is_alive(child))
+			return true;
+	return false;
+}
+
+void mw_follow_tell(const struct mw_follow *follow)
+{
+	if (follow->missed)
+		fprintf(stderr,
+			"memwatch: at least %" PRIu64 " child%s not in the report: %s ended too early, or can't be "
+			"watched\n",
+			follow->missed, follow->missed == 1 ? " is" : "ren are", follow->missed == 1 ? "it" : "they");
+}
+
+void mw_follow_deinit(struct mw_follow *follow)
+{
+	free(follow->children);
+	*follow = (struct mw_follow){.count = 0};
+}

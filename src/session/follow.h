@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * follow.h: what watched processes fork and exec is watched as well.
+ *
+ * Children are found in /proc, a hundred times a second at most, and by what the engine hears of them. One that was only
+ * just forked is given a moment to exec, as most do: what it becomes is watched then. A window that ended with an exec is
+ * followed by that of the program that the process has become.
+ */
+#ifndef MW_SESSION_FOLLOW_H
+#define MW_SESSION_FOLLOW_H
+
+#include <memwatch/error.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mw_session;
+
+#define MW_FOLLOW_MAX      1024u               /* children of a session, in all */
+#define MW_FOLLOW_SLICE_NS UINT64_C(10000000) /* between two looks */
+
+/* Zero-initialise; mw_follow_deinit frees. */
+struct mw_follow {
+	struct mw_follow_child {
+		pid_t pid, parent;
+		uint64_t started; /* clock ticks since boot */
+		uint64_t seen_ns, due_ns;
+		unsigned attempts;
+		bool refused; /* it can't be watched; its children may be */
+	} * children;         /* that are not watched, or not yet */
+	size_t count, capacity;
+	uint64_t due_ns; /* the next look */
+	uint64_t missed; /* ended before they were watched, were too many, or can't be watched */
+	unsigned messages;
+};
+
+/* The engine has heard of that child. */
+void mw_follow_note(struct mw_follow *follow, pid_t child, pid_t parent);
+/* Look for children of what is watched, and for programs that it became, and watch them. In the engine's thread, between
+ * two run(). `now`: else nothing is done where the last look was not long ago. Errors: MEMORY, and those of run(). */
+struct mw_error *mw_follow_look(struct mw_session *session, bool now) MW_MUST_CHECK;
+/* Is there one that may yet be watched? */
+bool mw_follow_pending(const struct mw_follow *follow);
+/* Those that were missed, on standard error. */
+void mw_follow_tell(const struct mw_follow *follow);
+void mw_follow_deinit(struct mw_follow *follow);
+
+#endif
