@@ -145,6 +145,8 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 	MW_TRY(machine_check(engine));
 	if (!launched)
 		MW_TRY(mw_seccomp_policy_preflight("jump", pid, false));
+	for (size_t i = 0; i < engine->process_count && !launched; i++)
+		jump_child_release(engine->processes[i], pid);
 	err = attach_once(engine, pid, launched, sink, &again);
 	for (unsigned i = 0; err && again && i < LOOKS; i++) {
 		mw_error_destroy(err);

@@ -388,6 +388,8 @@ struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const stru
 				    struct mw_permit *permit) MW_MUST_CHECK;
 /* Clean those that have been heard of. */
 void jump_children_heard(struct jump_process *process);
+/* Take what is ours out of a process that is to be watched itself, if that was forked from this one. */
+void jump_child_release(struct jump_process *process, pid_t pid);
 /* The window ends now, or when it was as long as it was to be. What is recorded from now on is reported, too. */
 void jump_window_close(struct jump_process *process);
 /* The recorder is turned off. */

@@ -410,6 +410,13 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 	return mw_error_first(err, mw_quiesce_end(&quiesce));
 }
 
+void jump_child_release(struct jump_process *process, pid_t pid)
+{
+	/* Where that fails, attaching says why. */
+	if (!process->ended && pid != process->pid && holds_copy(process, pid))
+		mw_error_destroy(child_clean(process, pid));
+}
+
 void jump_children_heard(struct jump_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;
