@@ -248,9 +248,8 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 	(void)command;
 	MW_TRY(check_settle(&all->session));
 	if (options->children && options->no_children)
-		return mw_error_hint(
-			mw_error_create(MW_ERROR_USAGE, 0, "both --children and --no-children are given"),
-			"They are opposites: leave one out");
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "both --children and --no-children are given"),
+				     "They are opposites: leave one out");
 	all->session.leaks |= options->heap_before;
 	if (options->heap_before && options->command)
 		return mw_error_hint(
@@ -297,11 +296,12 @@ static const struct mw_cli_option record_options[] = {
 		      "cost the process next to nothing. By default a tenth of the window, ten seconds at most, from "
 		      "windows of five seconds on; 0: not at all. Ctrl-C ends it.",
 		      NULL, MOMENT, session.settle_ns),
-	MW_CLI_OPTION("children", 0, NOTHING, NULL, NULL,
-		      "Watch what these processes fork and exec as well, from when it is found; the default for a command "
-		      "that is launched. Each program has a window of its own: where a process executes another, the "
-		      "window of what it was ends. Children that end within some hundredths of a second may not be seen.",
-		      NULL, FLAG, session.children),
+	MW_CLI_OPTION(
+		"children", 0, NOTHING, NULL, NULL,
+		"Watch what these processes fork and exec as well, from when it is found; the default for a command "
+		"that is launched. Each program has a window of its own: where a process executes another, the "
+		"window of what it was ends. Children that end within some hundredths of a second may not be seen.",
+		NULL, FLAG, session.children),
 	MW_CLI_OPTION("no-children", 0, NOTHING, NULL, "frees after it; forks and execs\n",
 		      "Watch a launched command alone, and nothing that it forks or executes.", NULL, FLAG,
 		      session.no_children),

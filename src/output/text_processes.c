@@ -112,7 +112,7 @@ struct place {
 	uint64_t bytes, blocks;
 	double bytes_per_hour;
 	size_t processes;
-	const struct mw_report *last; /* that was counted */
+	size_t last; /* process that was counted, from 1 on */
 };
 
 static bool same_text(const char *a, const char *b)
@@ -163,8 +163,8 @@ static size_t gather(const struct mw_report *const *reports, size_t count, struc
 			places[k].blocks += suspect->blocks;
 			if (suspect->verdict >= MW_GROWTH_STEADY)
 				places[k].bytes_per_hour += suspect->bytes_per_hour;
-			places[k].processes += places[k].last != reports[i];
-			places[k].last = reports[i];
+			places[k].processes += places[k].last != i + 1;
+			places[k].last = i + 1;
 		}
 	qsort(places, found, sizeof(*places), compare_places);
 	return found;

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COST_SHARE    100                  /* a look takes at most this part of the time until the next one */
-#define FORKED_NS     UINT64_C(20000000)   /* that a forked child is given to exec */
-#define AGAIN_NS      UINT64_C(20000000)   /* until the next attempt to attach */
-#define MOST_ATTEMPTS 25                   /* a program's libraries may take half a second to load */
+#define COST_SHARE    100                /* a look takes at most this part of the time until the next one */
+#define FORKED_NS     UINT64_C(20000000) /* that a forked child is given to exec */
+#define AGAIN_NS      UINT64_C(20000000) /* until the next attempt to attach */
+#define MOST_ATTEMPTS 25                 /* a program's libraries may take half a second to load */
 #define MOST_MESSAGES 10
 
 static struct mw_follow_child *find(const struct mw_follow *follow, pid_t pid)
@@ -49,7 +49,8 @@ void mw_follow_note(struct mw_follow *follow, pid_t child, pid_t parent)
 		follow->missed++;
 		return;
 	}
-	follow->children[follow->count++] = (struct mw_follow_child){.pid = child, .parent = parent, .started = started, .seen_ns = mw_clock_ns()};
+	follow->children[follow->count++] =
+		(struct mw_follow_child){.pid = child, .parent = parent, .started = started, .seen_ns = mw_clock_ns()};
 }
 
 /* --- finding them -------------------------------------------------------------------------------------------------- */
@@ -172,8 +173,7 @@ static struct mw_error *watch_children(struct mw_session *session)
 			drop(follow, child);
 			continue;
 		}
-		if (!child->refused && now >= child->due_ns &&
-		    (now >= child->seen_ns + FORKED_NS || !is_copy(child)))
+		if (!child->refused && now >= child->due_ns && (now >= child->seen_ns + FORKED_NS || !is_copy(child)))
 			MW_TRY(attempt(session, child, &watched));
 		if (watched)
 			drop(follow, child);
@@ -192,8 +192,7 @@ struct mw_error *mw_follow_look(struct mw_session *session, bool now)
 		return NULL;
 	MW_TRY(find_children(session));
 	cost = mw_clock_ns() - begin;
-	follow->due_ns =
-		begin + (cost * COST_SHARE > MW_FOLLOW_SLICE_NS ? cost * COST_SHARE : MW_FOLLOW_SLICE_NS);
+	follow->due_ns = begin + (cost * COST_SHARE > MW_FOLLOW_SLICE_NS ? cost * COST_SHARE : MW_FOLLOW_SLICE_NS);
 	return watch_children(session);
 }
 

@@ -18,7 +18,7 @@
 
 struct mw_session;
 
-#define MW_FOLLOW_MAX      1024u               /* children of a session, in all */
+#define MW_FOLLOW_MAX      1024u              /* children of a session, in all */
 #define MW_FOLLOW_SLICE_NS UINT64_C(10000000) /* between two looks */
 
 /* Zero-initialise; mw_follow_deinit frees. */

@@ -456,8 +456,12 @@ void mw_recorder_identify(struct mw_recorder *recorder)
 
 static void init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched, struct mw_emitter *emitter)
 {
-	*recorder = (struct mw_recorder){
-		.pid = pid, .key = pid, .watched = watched, .emitter = emitter, .sink = watched->sink, .end_ns = UINT64_MAX};
+	*recorder = (struct mw_recorder){.pid = pid,
+					 .key = pid,
+					 .watched = watched,
+					 .emitter = emitter,
+					 .sink = watched->sink,
+					 .end_ns = UINT64_MAX};
 	mw_perf_place_init(&recorder->jit, pid);
 }
 

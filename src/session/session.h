@@ -21,7 +21,7 @@ struct mw_session {
 	struct mw_engine *engine;
 	struct mw_recorder *recorders; /* in the order of the command line, then as they were found; they do not move */
 	size_t count, capacity;
-	struct mw_follow follow; /* their children, where those are watched as well */
+	struct mw_follow follow;        /* their children, where those are watched as well */
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
 	struct mw_emitter *emitters;    /* one a recorder */
 	struct mw_watched_set watched;  /* the models of the processes */

@@ -26,7 +26,7 @@
 struct mw_watchdog_plan {
 	const pid_t *pids;
 	size_t count;
-	size_t more; /* so many may be added (mw_watchdog_add()) */
+	size_t more;        /* so many may be added (mw_watchdog_add()) */
 	const char *output; /* the recording, which keeps what it has, or NULL */
 	/* Memory of memwatch's own, bytes: where it has more, `reached` is called once, in another thread. 0: none. */
 	uint64_t max_memory;

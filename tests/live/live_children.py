@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import mwlive
@@ -117,6 +118,26 @@ class Children(unittest.TestCase):
         """Children that come and go all the time, of every kind, all of whose ends their parent checks."""
         answer, report = mwlive.observe(self, 'fork_storm', 20, options=('--children',))
         mwlive.compare(self, answer, report)
+
+    def test_killed_in_storm(self):
+        """At whatever moment of following them memwatch is killed, none of them comes to harm."""
+        chance = mwlive.chance(self.id())
+        for _ in range(mwlive.attempts(2, 8)):
+            target = mwlive.Target(self, 'fork_storm', 30)
+            before = mwlive.Snapshot(target.pid)
+            watch = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--children', '--engine',
+                                      mwlive.config.engine, '--quiet'], stderr=subprocess.DEVNULL)
+            self.addCleanup(mwlive.kill_quietly, watch)
+            mwlive.wait_until(lambda: mwlive.guard_of(watch.pid), 'it stands by')
+            guard = mwlive.guard_of(watch.pid)
+            target.go()
+            time.sleep(chance.uniform(0, 1.5))
+            watch.kill()
+            watch.wait(mwlive.PATIENCE)
+            mwlive.await_end_of(guard)
+            target.done()
+            before.check(self)
+            target.finish()
 
     def launch(self, *arguments):
         document, _ = mwlive.memwatch(self, '--engine', mwlive.config.engine, '--quiet', '--json', '-', *arguments)
