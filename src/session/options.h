@@ -26,11 +26,10 @@ struct mw_session_options {
 	const char *cgroup, *container, *user; /* processes that are to be found; NULL: not given */
 	char **command;                        /* NULL-terminated; NULL: attach to `pids` */
 	size_t command_count;
-	bool children, no_children; /* given: follow what these fork and exec; or not what a command does */
-	uint64_t duration_ns;       /* 0: no limit */
-	uint64_t settle_ns;         /* how long frees are recorded after a window that lasted so long; 0: not at all */
-	const char *engine;         /* a name that mw_engine_find() knows */
-	const char *engine_reason;  /* why that one; NULL: the engine says */
+	uint64_t duration_ns;      /* 0: no limit */
+	uint64_t settle_ns;        /* how long frees are recorded after a window that lasted so long; 0: not at all */
+	const char *engine;        /* a name that mw_engine_find() knows */
+	const char *engine_reason; /* why that one; NULL: the engine says */
 	bool track_heap, track_vm;
 	uint32_t depth;
 	size_t top;
@@ -49,6 +48,7 @@ struct mw_session_options {
 	uint64_t mark_every_ns;         /* 0: only those that are asked for by SIGUSR1 */
 	bool leaks;                     /* a look at the heap at the window's end */
 	bool heap_before;               /* and one at its start, to be compared with that */
+	bool children, no_children;     /* given: follow what these fork and exec; or not what a command does */
 	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;
 };
