@@ -337,7 +337,7 @@ static struct mw_error *record_one(struct mw_session *session, size_t i)
 		recorder->end_ns = options->duration_ns;
 	recorder->settles = options->leaks || (options->duration_ns && options->settle_ns);
 	recorder->session = session;
-	if (session->wish)
+	if (session->reports.items)
 		MW_TRY(mw_reports_collect(&session->reports, watched, false, 0, 0));
 	mw_collector_watch(&watched->collector, watched->track);
 	return session->writer ? mw_store_sink(session->writer, (uint32_t)i, &watched->sink, &recorder->sink) : NULL;
@@ -705,6 +705,7 @@ static struct mw_error *end_windows(struct mw_session *session)
 	bool interrupted = *mw_process_setup_interrupted(), leaks = session->options->leaks;
 	uint64_t begin_ns = mw_clock_ns();
 	struct mw_error *err;
+	size_t ended = 0;
 
 	session->engine->ops->end(session->engine);
 	for (size_t i = 0; i < session->count; i++) {
@@ -714,12 +715,16 @@ static struct mw_error *end_windows(struct mw_session *session)
 		if (window->length_ns)
 			recorder->end_ns = window->length_ns;
 		recorder->to_look = leaks && !is_over(session, i);
-		if (leaks && !recorder->to_look)
-			fprintf(stderr, "memwatch: the heap of process %d was not looked at: its window ended before\n",
-				(int)recorder->pid);
+		ended += leaks && !recorder->to_look;
 		/* Where its window was over before, some frees may have come. */
 		recorder->settles &= recorder->settling || ((!interrupted || leaks) && !is_over(session, i));
 	}
+	if (ended)
+		fprintf(stderr,
+			ended == 1 ? "memwatch: the heap of %zu process was not looked at: its window ended before\n"
+				   : "memwatch: the heaps of %zu processes were not looked at: their windows ended "
+				     "before\n",
+			ended);
 	/* What waits to be served, of the window's as well. */
 	err = session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
 	if (!err)

@@ -140,7 +140,7 @@ class Children(unittest.TestCase):
             target.finish()
 
     def launch(self, *arguments):
-        document, _ = mwlive.memwatch(self, '--engine', mwlive.config.engine, '--quiet', '--json', '-', *arguments)
+        document, _ = mwlive.memwatch(self, '--engine', mwlive.config.engine, '--quiet', '--json', '-', '--html', '/dev/null', *arguments)
         document = json.loads(document)
         return document.get('processes', [document])
 
