@@ -6,6 +6,7 @@
 #include "proc/processes.h"
 #include "proc/program.h"
 #include "proc/status.h"
+#include "tracee/preflight.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -173,4 +174,85 @@ struct mw_error *mw_select(struct mw_session_options *options, const char *takes
 	if (options->children)
 		MW_TRY(add_children(options));
 	return takes_one && pids->count > 1 ? too_many(takes_one, pids) : NULL;
+}
+
+/* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
+static struct mw_error *check_shared(const pid_t *pids, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++) {
+			struct mw_error *err;
+
+			if (mw_shares_memory(pids[i], pids[j]) != 1)
+				continue;
+			err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "processes %d and %d share their memory",
+					      (int)pids[i], (int)pids[j]);
+			return mw_error_hint(err, "Give only one of them");
+		}
+	return NULL;
+}
+
+struct mw_error *mw_select_leave_out(const struct mw_session_options *options, uint64_t *missed, pid_t pid,
+				     const char *name, struct mw_error *err)
+{
+	const struct mw_pids *pids = &options->pids;
+
+	for (size_t i = 0; i + pids->found < pids->count; i++)
+		if (pids->items[i] == pid)
+			return err;
+	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	/* Children come and go. */
+	if (options->children && mw_error_kind(err) == MW_ERROR_GONE)
+		++*missed;
+	else
+		fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)pid, name, mw_error_text(err));
+	mw_error_destroy(err);
+	return NULL;
+}
+
+/* Does it share its memory with one of those before? That one is watched then. */
+static bool is_shared(const pid_t *pids, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (mw_shares_memory(pids[i], pid) == 1)
+			return true;
+	return false;
+}
+
+struct mw_error *mw_select_watchable(const struct mw_session_options *options, pid_t *out, size_t *count,
+				     uint64_t *missed)
+{
+	const struct mw_pids *pids = &options->pids;
+	size_t named = pids->count - pids->found, seen = 0;
+
+	for (size_t i = 0; i < pids->count; i++) {
+		struct mw_error *err;
+		char name[17];
+		bool passed;
+
+		mw_comm_read(pids->items[i], pids->items[i], name);
+		err = mw_preflight(pids->items[i]);
+		passed = !err;
+		MW_TRY(mw_select_leave_out(options, missed, pids->items[i], name, err));
+		if (passed && (i < named || !is_shared(out, seen, pids->items[i])))
+			out[seen++] = pids->items[i];
+	}
+	MW_TRY(check_shared(out, named));
+	*count = 0;
+	for (size_t i = 0; i < seen; i++) {
+		struct mw_error *err = mw_preflight_sharing(out[i]);
+		bool passed = !err;
+		char name[17];
+
+		mw_comm_read(out[i], out[i], name);
+		MW_TRY(mw_select_leave_out(options, missed, out[i], name, err));
+		if (passed)
+			out[(*count)++] = out[i];
+	}
+	if (*count)
+		return NULL;
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_UNSUPPORTED, 0, "none of these %zu processes can be watched", pids->count),
+		"memwatch doctor -p PID says more of one");
 }

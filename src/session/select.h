@@ -18,4 +18,15 @@ void mw_pids_deinit(struct mw_pids *pids);
  */
 struct mw_error *mw_select(struct mw_session_options *options, const char *takes_one) MW_MUST_CHECK;
 
+/* Into `out`, which has room for all: those that can be watched, as far as can be seen. The others are left out. Errors:
+ * those of mw_preflight() for what was named by its id; UNSUPPORTED: there is none. */
+struct mw_error *mw_select_watchable(const struct mw_session_options *options, pid_t *out, size_t *count,
+				     uint64_t *missed) MW_MUST_CHECK;
+/*
+ * What was found by its name or group, but can't be watched (`err`), is left out, and not in silence; NULL then. Children
+ * that have ended are only counted, in `missed`. What was named by its id is to be watched, or nothing is: gives `err`.
+ */
+struct mw_error *mw_select_leave_out(const struct mw_session_options *options, uint64_t *missed, pid_t pid,
+				     const char *name, struct mw_error *err) MW_MUST_CHECK;
+
 #endif

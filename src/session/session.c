@@ -7,6 +7,7 @@
 #include "base/reserve.h"
 #include "proc/status.h"
 #include "session/process_setup.h"
+#include "session/select.h"
 #include "session/watchdog.h"
 #include "tracee/preflight.h"
 
@@ -146,22 +147,6 @@ static bool follows(const struct mw_session_options *options)
 	return options->children || (options->command && !options->no_children);
 }
 
-/* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
-static struct mw_error *check_shared(const pid_t *pids, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = i + 1; j < count; j++) {
-			struct mw_error *err;
-
-			if (mw_shares_memory(pids[i], pids[j]) != 1)
-				continue;
-			err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "processes %d and %d share their memory",
-					      (int)pids[i], (int)pids[j]);
-			return mw_error_hint(err, "Give only one of them");
-		}
-	return NULL;
-}
-
 /* The model of number `i`, and who else receives what becomes known of it. */
 static struct mw_error *prepare_one(struct mw_session *session, size_t i)
 {
@@ -199,74 +184,6 @@ static struct mw_error *prepare_watched(struct mw_session *session, size_t count
 		MW_TRY(prepare_one(session, i));
 	return NULL;
 }
-/*
- * What was found by its name or group, but can't be watched, is left out, and not in silence; NULL then. What was named by
- * its id is to be watched, or nothing is.
- */
-static struct mw_error *leave_out(struct mw_session *session, pid_t pid, const char *name, struct mw_error *err)
-{
-	const struct mw_pids *pids = &session->options->pids;
-
-	for (size_t i = 0; i + pids->found < pids->count; i++)
-		if (pids->items[i] == pid)
-			return err;
-	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	/* Children come and go. */
-	if (session->options->children && mw_error_kind(err) == MW_ERROR_GONE)
-		session->follow.missed++;
-	else
-		fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)pid, name, mw_error_text(err));
-	mw_error_destroy(err);
-	return NULL;
-}
-
-/* Does it share its memory with one of those before? That one is watched then. */
-static bool is_shared(const pid_t *pids, size_t count, pid_t pid)
-{
-	for (size_t i = 0; i < count; i++)
-		if (mw_shares_memory(pids[i], pid) == 1)
-			return true;
-	return false;
-}
-
-/* Into `out`, which has room for all: those that can be watched, as far as can be seen. */
-static struct mw_error *choose(struct mw_session *session, pid_t *out, size_t *count)
-{
-	const struct mw_pids *pids = &session->options->pids;
-	size_t named = pids->count - pids->found, seen = 0;
-
-	for (size_t i = 0; i < pids->count; i++) {
-		struct mw_error *err;
-		char name[17];
-		bool passed;
-
-		mw_comm_read(pids->items[i], pids->items[i], name);
-		err = mw_preflight(pids->items[i]);
-		passed = !err;
-		MW_TRY(leave_out(session, pids->items[i], name, err));
-		if (passed && (i < named || !is_shared(out, seen, pids->items[i])))
-			out[seen++] = pids->items[i];
-	}
-	MW_TRY(check_shared(out, named));
-	*count = 0;
-	for (size_t i = 0; i < seen; i++) {
-		struct mw_error *err = mw_preflight_sharing(out[i]);
-		bool passed = !err;
-		char name[17];
-
-		mw_comm_read(out[i], out[i], name);
-		MW_TRY(leave_out(session, out[i], name, err));
-		if (passed)
-			out[(*count)++] = out[i];
-	}
-	if (*count)
-		return NULL;
-	return mw_error_hint(
-		mw_error_create(MW_ERROR_UNSUPPORTED, 0, "none of these %zu processes can be watched", pids->count),
-		"memwatch doctor -p PID says more of one");
-}
-
 static struct mw_error *prepare_attached(struct mw_session *session)
 {
 	MW_FREE pid_t *pids = calloc(session->options->pids.count + 1, sizeof(*pids));
@@ -274,7 +191,7 @@ static struct mw_error *prepare_attached(struct mw_session *session)
 
 	if (!pids)
 		return mw_error_nomem();
-	MW_TRY(choose(session, pids, &count));
+	MW_TRY(mw_select_watchable(session->options, pids, &count, &session->follow.missed));
 	MW_TRY(prepare_watched(session, count));
 	for (; session->count < count; session->count++)
 		mw_recorder_init(&session->recorders[session->count], pids[session->count],
@@ -447,7 +364,8 @@ static struct mw_error *attach_all(struct mw_session *session)
 		if (session->count == 1 || session->options->command || session->none_left_out)
 			return err;
 		err = mw_program_explain(recorder->pid, &recorder->program, err);
-		MW_TRY(leave_out(session, recorder->pid, recorder->comm, err));
+		MW_TRY(mw_select_leave_out(session->options, &session->follow.missed, recorder->pid, recorder->comm,
+					   err));
 		give_place(session, i);
 	}
 	return session->launch.pid ? mw_launch_go(&session->launch) : NULL;
@@ -461,7 +379,8 @@ static struct mw_error *start_all(struct mw_session *session)
 		struct mw_error *err = start(session, recorder);
 
 		if (err && session->count > 1 && !session->none_left_out)
-			err = leave_out(session, recorder->pid, recorder->comm, err);
+			err = mw_select_leave_out(session->options, &session->follow.missed, recorder->pid,
+						  recorder->comm, err);
 		MW_TRY(err);
 		MW_TRY(mw_emitter_target(&session->emitters[i], recorder));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
