@@ -435,9 +435,9 @@ void jump_answer(struct jump_process *process);
 /* rows.c: how the recorder is to walk stacks. */
 struct jump_module_rows {
 	bool tried, published;
-	struct mw_rows compiled; /* until it is published */
-	uint64_t offset, count;  /* in the shared memory; count 0: none */
-	uint64_t base;           /* vaddr */
+	const struct mw_file_rows *compiled; /* the image's; until it is published, NULL then */
+	uint64_t offset, count;              /* in the shared memory; count 0: none */
+	uint64_t base;                       /* vaddr */
 	struct mw_generated_code generated;
 };
 /* Compile the rows of modules that are new: takes its time. `*bytes` is what all that is not published yet will take.

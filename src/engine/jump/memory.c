@@ -364,7 +364,8 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 /* All that the target may touch before memwatch next looks, so that it never has to have pages of its own. */
 struct mw_error *jump_memory_prepare(struct jump_process *process)
 {
-	MW_TRY(mw_shared_memory_fill(&process->recorder.memory, 0, process->recorder.shared.geometry.rings));
+	/* What rows will not need is nobody's: they get their pages as they are written (rows.c). */
+	MW_TRY(mw_shared_memory_fill(&process->recorder.memory, 0, process->recorder.shared.geometry.rows));
 	if (!jump_memory_fill_rings(process, 0, process->recorder.first_rings))
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
 				       "there is no memory for the rings that process %d records in", process->pid);
