@@ -414,7 +414,8 @@ struct mw_error *jump_memory_put_in(struct jump_process *process, const struct m
 struct mw_error *jump_memory_extend(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
 struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
-/* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory. */
+/* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory, and what is theirs alone.
+ * */
 bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count);
 /* Unmap it all. */
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;

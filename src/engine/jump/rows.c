@@ -111,14 +111,14 @@ static bool write_at(struct jump_process *process, uint64_t offset, const void *
 
 static void publish_dictionary(struct jump_process *process)
 {
-	uint64_t *rows =
-		(uint64_t *)(void *)(process->recorder.shared.base + process->recorder.shared.geometry.dictionary);
-	uint64_t room = process->recorder.shared.geometry.dictionary_capacity;
-	uint64_t count = process->rows.dictionary.index.count < room ? process->rows.dictionary.index.count : room;
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
+	const struct mw_row_dictionary *dictionary = &process->rows.dictionary;
+	uint64_t room = geometry->dictionary_capacity, published = process->rows.published;
+	uint64_t count = dictionary->index.count < room ? dictionary->index.count : room;
 
-	if (count > process->rows.published)
-		memcpy(rows + process->rows.published, process->rows.dictionary.rows + process->rows.published,
-		       (count - process->rows.published) * sizeof(*rows));
+	if (count <= published || !write_at(process, geometry->dictionary + published * sizeof(uint64_t),
+					    dictionary->rows + published, (count - published) * sizeof(uint64_t)))
+		count = published;
 	process->rows.published = count;
 	__atomic_store_n(&jump_control(&process->recorder.shared)->dictionary_count, count, __ATOMIC_RELEASE);
 }
