@@ -147,22 +147,68 @@ static struct mw_found_entry *distinct(struct match *matches, size_t count, size
 	return found;
 }
 
-struct mw_error *mw_alloc_find(struct mw_elf *elf, struct mw_found_entry **found, size_t *count)
+/* What is found out of a module's symbols is found once (mw_elf_fact); of each kind there is one fact. */
+static const uint64_t the_one[2];
+
+struct entries {
+	struct mw_found_entry *items;
+	size_t count;
+};
+
+static void destroy_entries(void *fact)
+{
+	struct entries *entries = fact;
+
+	free(entries->items);
+	free(entries);
+}
+
+static struct mw_error *search_entries(struct mw_elf *elf, struct entries *out)
 {
 	struct search search = {.is_static = elf->is_static};
-	struct mw_found_entry *result = NULL;
 	struct mw_error *err = NULL;
 
 	search.rows = sorted_rows(elf->soname, &search.row_count);
 	if (search.rows)
 		err = mw_elf_each_symbol(elf, visit, &search);
 	if (!err && search.rows && !search.no_memory)
-		result = distinct(search.matches, search.count, count);
+		out->items = distinct(search.matches, search.count, &out->count);
 	free(search.rows);
 	free(search.matches);
-	if (!result)
-		return err ? err : mw_error_nomem();
-	*found = result;
+	return err || out->items ? err : mw_error_nomem();
+}
+
+static struct mw_error *make_entries(struct mw_elf *elf, const void *context, void **out)
+{
+	struct entries *entries = calloc(1, sizeof(*entries));
+	struct mw_error *err;
+
+	(void)context;
+	if (!entries)
+		return mw_error_nomem();
+	err = search_entries(elf, entries);
+	if (err)
+		destroy_entries(entries);
+	else
+		*out = entries;
+	return err;
+}
+
+struct mw_error *mw_alloc_find(struct mw_elf *elf, struct mw_found_entry **found, size_t *count)
+{
+	static const struct mw_elf_fact_kind kind = {make_entries, destroy_entries};
+	const struct entries *entries;
+	struct mw_found_entry *copy;
+	const void *fact = NULL;
+
+	MW_TRY(mw_elf_fact(elf, &kind, the_one, NULL, &fact));
+	entries = fact;
+	copy = calloc(entries->count + 1, sizeof(*copy));
+	if (!copy)
+		return mw_error_nomem();
+	memcpy(copy, entries->items, entries->count * sizeof(*copy));
+	*found = copy;
+	*count = entries->count;
 	return NULL;
 }
 
@@ -185,6 +231,23 @@ static const char *const allocator_names[] = {
 	"libscudo",     "libclang_rt.scudo", "librpmalloc", "libc_malloc_debug", "libltalloc",
 	"libnedmalloc", "libtbbmalloc",      NULL,
 };
+
+/* A fact that is yes or no. */
+static const bool yes = true, no = false;
+
+static void destroy_answer(void *fact)
+{
+	(void)fact;
+}
+
+/* What can't be read says nothing. */
+static bool ask(struct mw_elf *elf, const struct mw_elf_fact_kind *kind)
+{
+	const void *answer = &no;
+
+	mw_error_destroy(mw_elf_fact(elf, kind, the_one, NULL, &answer));
+	return *(const bool *)answer;
+}
 
 /* Interfaces that only an allocator offers. */
 static const char *const allocator_markers[] = {
@@ -218,10 +281,19 @@ static bool see_marker(void *context, const struct mw_elf_symbol *symbol)
 	return !*seen;
 }
 
-static bool is_allocator_library(const char *name, struct mw_elf *elf)
+static struct mw_error *find_markers(struct mw_elf *elf, const void *context, void **out)
 {
 	bool seen = false;
-	struct mw_error *err;
+
+	(void)context;
+	MW_TRY(mw_elf_each_symbol(elf, see_marker, &seen));
+	*out = (void *)(seen ? &yes : &no);
+	return NULL;
+}
+
+static bool is_allocator_library(const char *name, struct mw_elf *elf)
+{
+	static const struct mw_elf_fact_kind kind = {find_markers, destroy_answer};
 
 	if (elf->is_executable || mw_elf_section(elf, ".interp").present)
 		return false;
@@ -229,9 +301,7 @@ static bool is_allocator_library(const char *name, struct mw_elf *elf)
 		return false;
 	if (mw_elf_code_size(elf) > ALLOCATOR_TEXT_MAX)
 		return false;
-	err = mw_elf_each_symbol(elf, see_marker, &seen);
-	mw_error_destroy(err); /* what can't be read says nothing */
-	return seen;
+	return ask(elf, &kind);
 }
 
 enum mw_module_class mw_alloc_classify(const char *path, struct mw_elf *elf)
@@ -282,21 +352,29 @@ static bool see_glibc(void *context, const struct mw_elf_symbol *symbol)
 	return true;
 }
 
-bool mw_alloc_is_glibc(struct mw_elf *elf)
+static bool are_of_glibc(const struct glibc_signs *signs)
 {
-	struct glibc_signs signs = {0};
-	struct mw_error *err = mw_elf_each_symbol(elf, see_glibc, &signs);
-	bool own_names;
-
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
 	/* Both names lead to one function unless an allocator linked into the program has taken malloc over. */
-	own_names = signs.malloc && signs.malloc == signs.libc_malloc && signs.free && signs.free == signs.libc_free;
-	if (!own_names)
+	if (!signs->malloc || signs->malloc != signs->libc_malloc || !signs->free || signs->free != signs->libc_free)
 		return false;
 	/* The library says who it is. A static program shows glibc's workers, which tcmalloc and mimalloc, though
 	 * they define __libc_malloc too, don't have. */
-	return signs.version || (signs.int_malloc && signs.int_free);
+	return signs->version || (signs->int_malloc && signs->int_free);
+}
+
+static struct mw_error *find_glibc(struct mw_elf *elf, const void *context, void **out)
+{
+	struct glibc_signs signs = {0};
+
+	(void)context;
+	MW_TRY(mw_elf_each_symbol(elf, see_glibc, &signs));
+	*out = (void *)(are_of_glibc(&signs) ? &yes : &no);
+	return NULL;
+}
+
+bool mw_alloc_is_glibc(struct mw_elf *elf)
+{
+	static const struct mw_elf_fact_kind kind = {find_glibc, destroy_answer};
+
+	return ask(elf, &kind);
 }

@@ -205,23 +205,43 @@ static struct mw_error *find_in_code(const struct mw_elf *elf, const struct know
 	return NULL;
 }
 
+static struct mw_error *make_ranges(struct mw_elf *elf, const void *context, void **out)
+{
+	struct ranges *found = calloc(1, sizeof(*found));
+	struct known known = {0};
+	struct mw_error *err;
+
+	(void)context;
+	if (!found)
+		return mw_error_nomem();
+	err = mw_elf_each_symbol(elf, visit, &known);
+	*found = known.named;
+	if (!err && !found->count)
+		err = find_in_code(elf, &known, found);
+	if (err)
+		free(found);
+	else
+		*out = found;
+	return err;
+}
+
 struct mw_error *mw_alloc_internal_callers(struct mw_elf *elf, struct mw_code_range **ranges, size_t *count)
 {
-	struct known known = {0};
-	struct ranges found = {0};
+	static const struct mw_elf_fact_kind kind = {make_ranges, free};
+	static const struct ranges none;
+	const uint64_t key[2] = {0};
+	const void *fact = &none;
+	const struct ranges *found;
 	struct mw_code_range *result;
 
-	if (mw_alloc_is_glibc(elf)) {
-		MW_TRY(mw_elf_each_symbol(elf, visit, &known));
-		found = known.named;
-		if (!found.count)
-			MW_TRY(find_in_code(elf, &known, &found));
-	}
-	result = calloc(found.count + 1, sizeof(*result));
+	if (mw_alloc_is_glibc(elf))
+		MW_TRY(mw_elf_fact(elf, &kind, key, NULL, &fact));
+	found = fact;
+	result = calloc(found->count + 1, sizeof(*result));
 	if (!result)
 		return mw_error_nomem();
-	memcpy(result, found.items, found.count * sizeof(*result));
+	memcpy(result, found->items, found->count * sizeof(*result));
 	*ranges = result;
-	*count = found.count;
+	*count = found->count;
 	return NULL;
 }

@@ -74,7 +74,7 @@ struct mw_named_function {
 	uint64_t vaddr, size;
 };
 
-/* Find these in a file. Errors: MEMORY; those of reading its symbols. */
+/* Find these in a file: once, whoever asks (mw_elf_fact). Errors: MEMORY; those of reading its symbols. */
 struct mw_error *mw_survey_find_named(struct mw_elf *elf, struct mw_named_function *named, size_t count) MW_MUST_CHECK;
 
 /* Errors: MEMORY. */

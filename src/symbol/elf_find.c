@@ -223,12 +223,17 @@ static struct mw_error *try_embedded(struct mw_elf *elf)
 	return NULL;
 }
 
+bool mw_elf_lacks_symbols(const struct mw_elf *elf)
+{
+	/* Libraries, and loaders, have the symbols that are needed in .dynsym. */
+	return elf->is_64 && elf->is_static && !elf->soname && !mw_elf_has_symbols(elf);
+}
+
 struct mw_error *mw_elf_find_symbols(struct mw_elf *elf, pid_t tid, const char *path)
 {
 	struct search search = {.elf = elf, .tid = tid};
 
-	/* Libraries, and loaders, have the symbols that are needed in .dynsym. */
-	if (!elf->is_64 || !elf->is_static || elf->soname || mw_elf_has_symbols(elf))
+	if (!mw_elf_lacks_symbols(elf))
 		return NULL;
 	MW_TRY(try_embedded(elf));
 	if (elf->companion)

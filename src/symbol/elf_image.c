@@ -57,7 +57,14 @@ static struct mw_error *bytes_open(struct mw_elf_bytes *bytes, int fd, const cha
 	if (!loaded)
 		return mw_error_nomem();
 	MW_TRY(reserve(size, &base));
-	*bytes = (struct mw_elf_bytes){.base = base, .size = size, .fd = own, .loaded = MW_TAKE(loaded)};
+	*bytes = (struct mw_elf_bytes){.base = base,
+				       .size = size,
+				       .fd = own,
+				       .device = st.st_dev,
+				       .inode = st.st_ino,
+				       .modified = st.st_mtim,
+				       .changed = st.st_ctim,
+				       .loaded = MW_TAKE(loaded)};
 	own = -1;
 	(void)pthread_mutex_init(&bytes->lock, NULL);
 	return NULL;
@@ -475,8 +482,9 @@ static struct mw_error *read_headers(struct mw_elf *elf)
 
 void mw_elf_unref(struct mw_elf *elf)
 {
-	if (!elf || atomic_fetch_sub_explicit(&elf->references, 1, memory_order_acq_rel) != 1)
+	if (!elf || !mw_elf_let_go(elf))
 		return;
+	mw_elf_forget_all(elf);
 	mw_elf_unref(elf->companion);
 	bytes_deinit(&elf->bytes);
 	free(elf->segments);

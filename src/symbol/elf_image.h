@@ -14,6 +14,9 @@
 #include <elf.h>
 #include <pthread.h>
 #include <sys/types.h>
+#include <time.h>
+
+struct stat;
 
 /*
  * The bytes of a file, loaded piece by piece when they are first asked for.
@@ -29,7 +32,10 @@
 struct mw_elf_bytes {
 	uint8_t *base;
 	uint64_t size;
-	int fd;                  /* -1: all bytes are there */
+	int fd;       /* -1: all bytes are there */
+	dev_t device; /* … else which file it is, and as of when */
+	ino_t inode;
+	struct timespec modified, changed;
 	_Atomic uint8_t *loaded; /* one flag a piece */
 	uint64_t resident;       /* loaded so far; under the lock */
 	pthread_mutex_t lock;
@@ -77,6 +83,9 @@ struct mw_elf {
 	struct mw_elf_range section_names;
 	struct mw_elf_range dynamic, dynamic_strings;
 	uint64_t dynamic_symbols, hash, gnu_hash; /* vaddr, 0: none */
+	bool is_shared;
+	struct mw_elf *next_shared;
+	struct mw_elf_fact *facts;
 };
 
 /* Open from a descriptor, of which the image keeps a duplicate. */
@@ -91,6 +100,35 @@ static inline struct mw_elf *mw_elf_ref(struct mw_elf *elf)
 	return elf;
 }
 void mw_elf_unref(struct mw_elf *elf); /* NULL is fine */
+
+/* --- one image for all processes that have the file (elf_shared.c; any thread) ---------------------------- */
+
+/*
+ * A new reference to an image that is open of this file, or NULL. The file is the same where device, inode, size and
+ * the times of its last changes are: what was replaced, or written over, is another one. An image that nobody has a
+ * reference to is closed.
+ */
+struct mw_elf *mw_elf_find_shared(const struct stat *st);
+/* From now on the image is found. Its companion has been looked for by then. One from memory stays its owner's. */
+void mw_elf_share(struct mw_elf *elf);
+/* For mw_elf_unref() alone: one reference less. Was it the last one? */
+bool mw_elf_let_go(struct mw_elf *elf);
+
+/* Something that is worked out of an image, and nothing else, and kept with it. */
+struct mw_elf_fact_kind {
+	/* `*out` is not NULL. Other facts may be asked for. */
+	struct mw_error *(*make)(struct mw_elf *elf, const void *context, void **out);
+	void (*destroy)(void *fact);
+};
+
+/* The fact of that kind and key, which is made where there is none yet. It belongs to the image, and is good as long as
+ * that. `context` is for `make`, and says no more than the key. Errors: those of `make`, which are not kept; MEMORY. */
+struct mw_error *mw_elf_fact(struct mw_elf *elf, const struct mw_elf_fact_kind *kind, const uint64_t key[2],
+			     const void *context, const void **out) MW_MUST_CHECK;
+/* Destroy a fact, if there is one. Nobody uses it any more. */
+void mw_elf_forget(struct mw_elf *elf, const struct mw_elf_fact_kind *kind, const uint64_t key[2]);
+/* For mw_elf_unref() alone. */
+void mw_elf_forget_all(struct mw_elf *elf);
 
 /* Bytes of code in the file. */
 static inline uint64_t mw_elf_code_size(const struct mw_elf *elf)
@@ -156,6 +194,8 @@ struct mw_error *mw_elf_each_thread_variable(struct mw_elf *elf,
  * Errors: MEMORY; that there are none is no error.
  */
 struct mw_error *mw_elf_find_symbols(struct mw_elf *elf, pid_t tid, const char *path) MW_MUST_CHECK;
+/* Is it such a program, and has none yet? */
+bool mw_elf_lacks_symbols(const struct mw_elf *elf);
 
 /*
  * The file of a module that a recording names, on this machine, which may be another one. What has the same build-id is

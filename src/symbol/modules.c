@@ -164,6 +164,24 @@ static bool is_mapped_file(pid_t tid, const struct mw_mapping *mapping, const st
 	return false;
 }
 
+/*
+ * The image that another process's module, or another module, has of the file that `st` is of. The times of a file that
+ * was written over are those of its last change, but for what is changed through a mapping, or within a tick of the
+ * clock: so the process's memory must not speak against it. NULL where there is none.
+ */
+static struct mw_elf *find_shared(pid_t tid, const struct mw_mapping *mapping, const struct stat *st)
+{
+	struct mw_elf *elf = mw_elf_find_shared(st);
+	uint64_t bias;
+
+	/* Another process may have the symbols that were not found for that one. */
+	if (elf && !mw_elf_lacks_symbols(elf) && is_mapped_file(tid, mapping, st, elf) &&
+	    !(bias_of(elf, mapping, &bias) && match_memory(elf, tid, bias) == MATCH_DIFFERENT))
+		return elf;
+	mw_elf_unref(elf);
+	return NULL;
+}
+
 /* What the name led to. */
 struct attempt {
 	struct mw_elf *elf;   /* the mapped file's image */
@@ -181,6 +199,9 @@ static struct attempt open_by_name(pid_t tid, const struct mw_mapping *mapping, 
 		attempt.errnum = errno;
 		return attempt;
 	}
+	attempt.elf = find_shared(tid, mapping, &st);
+	if (attempt.elf)
+		return attempt;
 	attempt.err = mw_elf_open(fd, path, &attempt.elf);
 	if (is_mapped_file(tid, mapping, &st, attempt.elf))
 		return attempt;
@@ -238,6 +259,7 @@ static struct mw_error *open_file(pid_t tid, const struct mw_mapping *mapping, s
 {
 	struct attempt attempt = open_by_name(tid, mapping, module->path);
 	MW_CLOSE int fd = -1;
+	struct stat st;
 
 	module->elf = attempt.elf;
 	if (attempt.elf || attempt.err)
@@ -251,6 +273,10 @@ static struct mw_error *open_file(pid_t tid, const struct mw_mapping *mapping, s
 			return explain(module, attempt.errnum, errnum);
 	}
 	/* This is the mapped file by definition. */
+	if (fstat(fd, &st) == 0)
+		module->elf = find_shared(tid, mapping, &st);
+	if (module->elf)
+		return NULL;
 	return say_error(module, mw_elf_open(fd, module->path, &module->elf));
 }
 
@@ -401,8 +427,10 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 		module->elf = share_image(pass, mapping);
 	if (!module->elf && !module->why) {
 		MW_TRY(open_file(pass->tid, mapping, module));
-		if (module->elf)
+		if (module->elf && !module->elf->is_shared) {
 			MW_TRY(mw_elf_find_symbols(module->elf, pass->tid, module->path));
+			mw_elf_share(module->elf);
+		}
 	}
 	if (module->elf && !module->elf->is_64) {
 		mw_elf_unref(module->elf);

@@ -169,6 +169,9 @@ struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, mw_addr
 bool mw_shared_memory_locks(pid_t tid);
 /* Have the pages [offset, offset + size) now, in memwatch's account, so that the target never has to. */
 struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t offset, uint64_t size) MW_MUST_CHECK;
+/* Write there by way of the file: the pages that it takes are no part of memwatch's own memory. */
+struct mw_error *mw_shared_memory_write(struct mw_shared_memory *memory, uint64_t offset, const void *bytes,
+					size_t size) MW_MUST_CHECK;
 /* memwatch's side only. */
 void mw_shared_memory_close(struct mw_shared_memory *memory);
 

@@ -471,6 +471,27 @@ struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t
 	return result ? failed_here("fill", size) : NULL;
 }
 
+struct mw_error *mw_shared_memory_write(struct mw_shared_memory *memory, uint64_t offset, const void *bytes,
+					size_t size)
+{
+	const uint8_t *from = bytes;
+
+	if (offset > memory->size || size > memory->size - offset)
+		return mw_error_create(MW_ERROR_SYSTEM, EINVAL, "cannot write beyond the end of the shared memory");
+	while (size > 0) {
+		ssize_t written = pwrite(memory->fd, from, size, (off_t)offset);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return failed_here("write", size);
+		from += written;
+		offset += (uint64_t)written;
+		size -= (size_t)written;
+	}
+	return NULL;
+}
+
 void mw_shared_memory_close(struct mw_shared_memory *memory)
 {
 	if (memory->here)

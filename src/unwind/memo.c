@@ -34,7 +34,7 @@ struct memo {
 	struct memo_read reads[READS];
 	uint32_t read_count;
 	bool too_many;
-	struct memo_entry entries[SETS * WAYS];
+	struct memo_entry *sets[SETS]; /* of WAYS each; NULL: nothing was kept there */
 };
 
 static void forget(struct memo_entry *entry)
@@ -120,15 +120,38 @@ static void keep(struct memo *memo, struct memo_entry *entry, const struct mw_re
 	entry->serial = ++memo->serials;
 }
 
+/* The set that a walk from there is kept in; NULL: there is no memory for it. */
+static struct memo_entry *set_at(struct memo *memo, mw_addr pc, mw_addr sp)
+{
+	struct memo_entry **set = &memo->sets[set_of(pc, sp)];
+
+	if (!*set)
+		*set = calloc(WAYS, sizeof(**set));
+	return *set;
+}
+
+static void walk_inner(struct memo *memo, const struct mw_regs *regs, const struct mw_memory_view *memory,
+		       struct mw_unwound_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut)
+{
+	memo->inner->ops->walk(memo->inner, regs, memory, frames, capacity, count, cut);
+	memo->base.registers_used = memo->inner->registers_used;
+	memo->base.dead_end = memo->inner->dead_end;
+	memo->base.serial = 0;
+}
+
 static void memo_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs, const struct mw_memory_view *memory,
 		      struct mw_unwound_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut)
 {
 	struct memo *memo = (struct memo *)unwinder;
 	mw_addr sp = regs->gpr[memo->sp];
-	struct memo_entry *set = &memo->entries[set_of(regs->pc, sp) * WAYS];
+	struct memo_entry *set = set_at(memo, regs->pc, sp);
 	struct memo_entry *entry = NULL;
 	struct mw_memory_view recorder = {.context = memo, .read = recording_read, .ends = recording_ends};
 
+	if (!set) {
+		walk_inner(memo, regs, memory, frames, capacity, count, cut);
+		return;
+	}
 	for (uint32_t way = 0; way < WAYS; way++) {
 		if (set[way].serial && set[way].pc == regs->pc && set[way].sp == sp && set[way].capacity == capacity &&
 		    still_true(&set[way], regs, memory)) {
@@ -148,11 +171,9 @@ static void memo_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs, 
 	memo->memory = memory;
 	memo->read_count = 0;
 	memo->too_many = false;
-	memo->inner->ops->walk(memo->inner, regs, &recorder, frames, capacity, count, cut);
+	walk_inner(memo, regs, &recorder, frames, capacity, count, cut);
 	keep(memo, entry, regs, frames, capacity, *count, *cut);
-	unwinder->registers_used = memo->inner->registers_used;
 	unwinder->serial = entry->serial;
-	unwinder->dead_end = memo->inner->dead_end;
 }
 
 static bool memo_begins(struct mw_unwinder *unwinder, mw_addr pc, mw_addr inner)
@@ -162,12 +183,21 @@ static bool memo_begins(struct mw_unwinder *unwinder, mw_addr pc, mw_addr inner)
 	return memo->inner->ops->begins && memo->inner->ops->begins(memo->inner, pc, inner);
 }
 
+static void forget_all(struct memo *memo)
+{
+	for (uint32_t i = 0; i < SETS; i++) {
+		for (uint32_t way = 0; memo->sets[i] && way < WAYS; way++)
+			forget(&memo->sets[i][way]);
+		free(memo->sets[i]);
+		memo->sets[i] = NULL;
+	}
+}
+
 static void memo_flush(struct mw_unwinder *unwinder)
 {
 	struct memo *memo = (struct memo *)unwinder;
 
-	for (uint32_t i = 0; i < SETS * WAYS; i++)
-		forget(&memo->entries[i]);
+	forget_all(memo);
 	memo->inner->ops->flush(memo->inner);
 }
 
@@ -175,8 +205,7 @@ static void memo_destroy(struct mw_unwinder *unwinder)
 {
 	struct memo *memo = (struct memo *)unwinder;
 
-	for (uint32_t i = 0; i < SETS * WAYS; i++)
-		forget(&memo->entries[i]);
+	forget_all(memo);
 	mw_unwinder_destroy(memo->inner);
 	free(memo);
 }

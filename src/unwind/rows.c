@@ -431,8 +431,7 @@ static uint32_t hash_of_row(const void *rows, uint32_t index)
 	return (uint32_t)mw_hash_mix(((const uint64_t *)rows)[index]);
 }
 
-/* The index of a row, added where it is new. */
-static struct mw_error *add_row(struct mw_row_dictionary *dictionary, uint64_t row, uint32_t *index)
+struct mw_error *mw_row_dictionary_add(struct mw_row_dictionary *dictionary, uint64_t row, uint32_t *index)
 {
 	uint32_t hash = hash_of_row(&row, 0), found;
 
@@ -495,7 +494,7 @@ static struct mw_error *push_row(struct maker *maker, uint64_t vaddr, uint64_t r
 {
 	uint32_t index = 0;
 
-	MW_TRY(add_row(maker->dictionary, row, &index));
+	MW_TRY(mw_row_dictionary_add(maker->dictionary, row, &index));
 	return push(maker, vaddr, index);
 }
 
@@ -667,7 +666,7 @@ static struct mw_error *make_all(struct mw_described_code *code, const struct mw
 	more.base = rows->base;
 	cut_list(eh, rows->base);
 	cut_list(debug, rows->base);
-	MW_TRY(add_row(dictionary, ROW_NONE, &none));
+	MW_TRY(mw_row_dictionary_add(dictionary, ROW_NONE, &none));
 	MW_TRY(make_rows(eh, arch, dictionary, rows));
 	drop_known(debug, rows, dictionary);
 	if (!debug->count)

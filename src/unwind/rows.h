@@ -8,6 +8,7 @@
 
 #include "base/index.h"
 #include "symbol/elf_image.h"
+#include "symbol/frames.h"
 
 #include <memwatch/arch.h>
 #include <memwatch/ring.h>
@@ -20,6 +21,9 @@ struct mw_row_dictionary {
 };
 
 void mw_row_dictionary_deinit(struct mw_row_dictionary *dictionary);
+/* The index of a row, which is added where it is new. Errors: MEMORY. */
+struct mw_error *mw_row_dictionary_add(struct mw_row_dictionary *dictionary, uint64_t row,
+				       uint32_t *index) MW_MUST_CHECK;
 
 /* The rows of one file, sorted by pc, which is vaddr - base; what no description covers has a row MW_ROW_NONE. */
 struct mw_rows {
@@ -43,6 +47,20 @@ enum mw_rows_of {
  */
 struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, const struct mw_arch *arch,
 				 struct mw_row_dictionary *dictionary, struct mw_rows *out) MW_MUST_CHECK;
+
+/* What is compiled of one file, with a dictionary of its own. */
+struct mw_file_rows {
+	struct mw_row_dictionary dictionary;
+	struct mw_rows rows;
+	struct mw_generated_code generated;
+};
+
+/* MW_ROWS_OF_ALL of a file, compiled once for all who have its image (mw_elf_fact), to which they belong. Errors:
+ * MEMORY. */
+struct mw_error *mw_file_rows_get(struct mw_elf *elf, const struct mw_arch *arch,
+				  const struct mw_file_rows **out) MW_MUST_CHECK;
+/* Destroy them, if there are any: nobody uses them any more. */
+void mw_file_rows_drop(struct mw_elf *elf);
 /* How many bytes of code the file has, and how many of them nothing describes. Errors: MEMORY. */
 struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, uint64_t *undescribed) MW_MUST_CHECK;
 void mw_rows_deinit(struct mw_rows *rows);

@@ -109,23 +109,34 @@ struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr
 	return addr % 2 ? &rig.module : NULL;
 }
 
-struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, const struct mw_arch *arch,
-				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
+/* No module has a file. */
+struct mw_error *mw_file_rows_get(struct mw_elf *elf, const struct mw_arch *arch, const struct mw_file_rows **out)
 {
-	(void)elf, (void)of, (void)arch, (void)dictionary, (void)out;
-	return NULL;
+	(void)elf, (void)arch, (void)out;
+	abort();
 }
 
-struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out)
+void mw_file_rows_drop(struct mw_elf *elf)
 {
 	(void)elf;
-	*out = (struct mw_generated_code){fuzz_take(&rig.input, 1), fuzz_take(&rig.input, 1)};
-	return NULL;
+	abort();
 }
 
-void mw_rows_deinit(struct mw_rows *rows)
+struct mw_error *mw_row_dictionary_add(struct mw_row_dictionary *dictionary, uint64_t row, uint32_t *index)
 {
-	(void)rows;
+	(void)dictionary, (void)row, (void)index;
+	abort();
+}
+
+struct mw_error *mw_shared_memory_write(struct mw_shared_memory *memory, uint64_t offset, const void *bytes,
+					size_t size)
+{
+	const struct jump_geometry *geometry = &rig.process.recorder.shared.geometry;
+
+	(void)memory;
+	insist(offset >= geometry->rows && offset <= geometry->rows_end && size <= geometry->rows_end - offset);
+	memcpy(rig.process.recorder.shared.base + offset, bytes, size);
+	return NULL;
 }
 
 struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what)

@@ -268,8 +268,10 @@ void jump_drain_destroy(struct jump_drain *drain)
 	mw_error_destroy(drain->failure);
 	for (uint32_t i = 0; i < drain->difference_count; i++)
 		free(drain->differences[i]);
-	for (uint32_t i = 0; drain->stacks.chunks && i < JUMP_STACK_CHUNKS; i++)
+	for (uint32_t i = 0; drain->stacks.chunk_count; i++) {
+		drain->stacks.chunk_count -= drain->stacks.chunks[i] != NULL;
 		free(drain->stacks.chunks[i]);
+	}
 	free(drain->stacks.chunks);
 	free_readers(drain);
 	free(drain->active);

@@ -417,7 +417,8 @@ struct mw_error *jump_memory_put_in(struct jump_process *process, const struct m
 struct mw_error *jump_memory_extend(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
 struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
-/* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory. */
+/* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory, and what is theirs alone.
+ * */
 bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count);
 /* Unmap it all. */
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
@@ -438,9 +439,9 @@ void jump_answer(struct jump_process *process);
 /* rows.c: how the recorder is to walk stacks. */
 struct jump_module_rows {
 	bool tried, published;
-	struct mw_rows compiled; /* until it is published */
-	uint64_t offset, count;  /* in the shared memory; count 0: none */
-	uint64_t base;           /* vaddr */
+	const struct mw_file_rows *compiled; /* the image's; until it is published, NULL then */
+	uint64_t offset, count;              /* in the shared memory; count 0: none */
+	uint64_t base;                       /* vaddr */
 	struct mw_generated_code generated;
 };
 /* Compile the rows of modules that are new: takes its time. `*bytes` is what all that is not published yet will take.

@@ -257,18 +257,26 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 	return NULL;
 }
 
+static bool fill(struct jump_process *process, uint64_t offset, uint64_t size)
+{
+	return mw_error_none(mw_shared_memory_fill(&process->recorder.memory, offset, size));
+}
+
 bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 {
 	struct jump_process *process = context;
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	uint64_t ring = (uint64_t)geometry->ring_units * MW_RING_UNIT;
+	uint64_t scratch = (geometry->depth + UINT64_C(1)) * sizeof(uint64_t);
+	uint64_t memos = MW_RING_MEMOS * sizeof(struct mw_ring_memo);
 
 	if (first > geometry->ring_count)
 		return false;
 	if (count > geometry->ring_count - first)
 		count = geometry->ring_count - first;
-	return mw_error_none(
-		mw_shared_memory_fill(&process->recorder.memory, geometry->rings + first * ring, count * ring));
+	return fill(process, geometry->scratch + first * scratch, count * scratch) &&
+	       fill(process, geometry->memos + first * memos, count * memos) &&
+	       fill(process, geometry->rings + first * ring, count * ring);
 }
 
 /* Write down what has been mapped, for whoever comes after us should we be killed. */
@@ -364,7 +372,13 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 /* All that the target may touch before memwatch next looks, so that it never has to have pages of its own. */
 struct mw_error *jump_memory_prepare(struct jump_process *process)
 {
-	MW_TRY(mw_shared_memory_fill(&process->recorder.memory, 0, process->recorder.shared.geometry.rings));
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
+	struct mw_shared_memory *memory = &process->recorder.memory;
+
+	/* Rings get what is theirs alone with them, and rows and their dictionary as they are written (rows.c). */
+	MW_TRY(mw_shared_memory_fill(memory, 0, geometry->scratch));
+	MW_TRY(mw_shared_memory_fill(memory, geometry->stacks, geometry->dictionary - geometry->stacks));
+	MW_TRY(mw_shared_memory_fill(memory, geometry->learned, geometry->rows - geometry->learned));
 	if (!jump_memory_fill_rings(process, 0, process->recorder.first_rings))
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
 				       "there is no memory for the rings that process %d records in", process->pid);

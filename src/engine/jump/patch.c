@@ -31,19 +31,17 @@ static const struct {
 	[OWN_STEP] = {"__unw_step", 0},
 };
 
-/* The file's bytes around a function, and the address of the first. */
-static const uint8_t *code_around(const struct mw_module *module, mw_addr addr, uint64_t size, mw_addr *base,
+/* The file's bytes around a function, and the vaddr of the first. */
+static const uint8_t *code_around(const struct mw_elf *elf, uint64_t vaddr, uint64_t size, uint64_t *base,
 				  size_t *available)
 {
-	uint64_t vaddr = addr - module->bias;
-
 	for (uint64_t before = AROUND;; before /= 2) {
-		const uint8_t *bytes = vaddr >= before ? mw_elf_bytes(module->elf, vaddr - before, available) : NULL;
+		const uint8_t *bytes = vaddr >= before ? mw_elf_bytes(elf, vaddr - before, available) : NULL;
 
 		if (bytes && *available > before) {
 			uint64_t wanted = before + size + AROUND;
 
-			*base = addr - before;
+			*base = vaddr - before;
 			*available = *available < wanted ? *available : (size_t)wanted;
 			return bytes;
 		}
@@ -52,18 +50,46 @@ static const uint8_t *code_around(const struct mw_module *module, mw_addr addr, 
 	}
 }
 
+/* A function in its file. */
+struct place {
+	const struct mw_arch *arch;
+	uint64_t vaddr, size;
+};
+
+/* A detour at vaddr. To look for branches into a function takes long, and its file alone tells of them. */
+static struct mw_error *make_detour(struct mw_elf *elf, const void *context, void **out)
+{
+	const struct place *place = context;
+	struct mw_detour *detour = calloc(1, sizeof(*detour));
+	size_t available = 0;
+	uint64_t base = 0;
+	const uint8_t *bytes;
+
+	if (!detour)
+		return mw_error_nomem();
+	bytes = code_around(elf, place->vaddr, place->size, &base, &available);
+	if (bytes)
+		place->arch->detour(bytes, available, base, place->vaddr, place->size, detour);
+	else
+		detour->why = "its code can't be read from its file";
+	*out = detour;
+	return NULL;
+}
+
 void jump_plan_detour(const struct jump_process *process, struct jump_patch *patch)
 {
+	static const struct mw_elf_fact_kind kind = {make_detour, free};
 	const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
-	size_t available = 0;
-	mw_addr base = 0;
-	const uint8_t *bytes = code_around(module, patch->addr, patch->size, &base, &available);
+	const struct place place = {process->survey.arch, patch->addr - module->bias, patch->size};
+	const uint64_t key[2] = {place.vaddr, place.size};
+	const void *detour = NULL;
 
-	if (!bytes) {
-		patch->detour.why = "its code can't be read from its file";
+	if (!mw_error_none(mw_elf_fact(module->elf, &kind, key, &place, &detour))) {
+		patch->detour.why = "there was no memory to look at its code";
 		return;
 	}
-	process->survey.arch->detour(bytes, available, base, patch->addr, patch->size, &patch->detour);
+	patch->detour = *(const struct mw_detour *)detour;
+	patch->detour.at += module->bias;
 }
 
 /* Can the function be detoured as the file has it, and is that what stands in memory? */

@@ -163,8 +163,6 @@ void jump_process_destroy(struct jump_process *process)
 	mw_unwinder_destroy(process->unwinder);
 	mw_survey_deinit(&process->survey);
 	mw_journal_deinit(&process->patches.journal);
-	MW_EACH_MUTABLE(rows, process->rows.items, process->rows.count)
-		mw_rows_deinit(&rows->compiled);
 	mw_row_dictionary_deinit(&process->rows.dictionary);
 	jump_learned_deinit(&process->learned);
 	mw_map_deinit(&process->ids.tids);

@@ -10,6 +10,22 @@
 
 #include <string.h>
 
+#define AT_ONCE 2048u /* rows that are written */
+
+/* The file's rows in the process's dictionary: `numbers` (NULL: not asked for) are theirs there. */
+static struct mw_error *add_to_dictionary(struct jump_process *process, const struct mw_file_rows *file,
+					  uint32_t *numbers)
+{
+	for (uint32_t i = 0; i < file->dictionary.index.count; i++) {
+		uint32_t number;
+
+		MW_TRY(mw_row_dictionary_add(&process->rows.dictionary, file->dictionary.rows[i], &number));
+		if (numbers)
+			numbers[i] = number;
+	}
+	return NULL;
+}
+
 static struct mw_error *compile(struct jump_process *process)
 {
 	const struct mw_module *module;
@@ -22,9 +38,9 @@ static struct mw_error *compile(struct jump_process *process)
 		if (rows->tried)
 			continue;
 		rows->tried = true;
-		MW_TRY(mw_rows_compile(module->elf, MW_ROWS_OF_ALL, process->survey.arch, &process->rows.dictionary,
-				       &rows->compiled));
-		MW_TRY(mw_generated_code_find(module->elf, &rows->generated));
+		MW_TRY(mw_file_rows_get(module->elf, process->survey.arch, &rows->compiled));
+		rows->generated = rows->compiled->generated;
+		MW_TRY(add_to_dictionary(process, rows->compiled, NULL));
 	}
 	return NULL;
 }
@@ -50,7 +66,8 @@ struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes
 	MW_TRY(compile(process));
 	*bytes = process->rows.dictionary.index.count * sizeof(uint64_t);
 	for (size_t i = 0; i < process->rows.count; i++)
-		*bytes += process->rows.items[i].compiled.count * sizeof(struct mw_ring_row);
+		if (process->rows.items[i].compiled)
+			*bytes += process->rows.items[i].compiled->rows.count * sizeof(struct mw_ring_row);
 	return NULL;
 }
 
@@ -73,49 +90,86 @@ uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc)
 	return row < process->rows.dictionary.index.count ? process->rows.dictionary.rows[row] : none;
 }
 
-/* Room behind what is there, or NULL. */
-static void *take(struct jump_process *process, uint64_t size, uint64_t *offset)
+/* Room behind what is there, that is written then. */
+static bool take(struct jump_process *process, uint64_t size, uint64_t *offset)
 {
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	uint64_t at = geometry->rows + process->rows.used;
 
 	size = (size + 15) & ~(uint64_t)15;
 	if (size > geometry->rows_end - at)
-		return NULL;
+		return false;
 	process->rows.used += size;
 	*offset = at;
-	return process->recorder.shared.base + at;
+	return true;
+}
+
+static bool write_at(struct jump_process *process, uint64_t offset, const void *bytes, size_t size)
+{
+	return mw_error_none(mw_shared_memory_write(&process->recorder.memory, offset, bytes, size));
 }
 
 static void publish_dictionary(struct jump_process *process)
 {
-	uint64_t *rows =
-		(uint64_t *)(void *)(process->recorder.shared.base + process->recorder.shared.geometry.dictionary);
-	uint64_t room = process->recorder.shared.geometry.dictionary_capacity;
-	uint64_t count = process->rows.dictionary.index.count < room ? process->rows.dictionary.index.count : room;
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
+	const struct mw_row_dictionary *dictionary = &process->rows.dictionary;
+	uint64_t room = geometry->dictionary_capacity, published = process->rows.published;
+	uint64_t count = dictionary->index.count < room ? dictionary->index.count : room;
 
-	if (count > process->rows.published)
-		memcpy(rows + process->rows.published, process->rows.dictionary.rows + process->rows.published,
-		       (count - process->rows.published) * sizeof(*rows));
+	if (count <= published || !write_at(process, geometry->dictionary + published * sizeof(uint64_t),
+					    dictionary->rows + published, (count - published) * sizeof(uint64_t)))
+		count = published;
 	process->rows.published = count;
 	__atomic_store_n(&jump_control(&process->recorder.shared)->dictionary_count, count, __ATOMIC_RELEASE);
 }
 
-static void publish_module(struct jump_process *process, struct jump_module_rows *rows)
+/* The file's rows, which have the numbers of its own dictionary. */
+static bool write_renumbered(struct jump_process *process, uint64_t offset, const struct mw_rows *rows,
+			     const uint32_t *numbers)
 {
-	size_t size = rows->compiled.count * sizeof(struct mw_ring_row);
-	void *room = size ? take(process, size, &rows->offset) : NULL;
+	struct mw_ring_row some[AT_ONCE];
 
-	if (room) {
-		memcpy(room, rows->compiled.items, size);
-		rows->count = rows->compiled.count;
-		rows->base = rows->compiled.base;
+	for (size_t i = 0; i < rows->count; i += AT_ONCE) {
+		size_t count = rows->count - i < AT_ONCE ? rows->count - i : AT_ONCE;
+
+		for (size_t j = 0; j < count; j++)
+			some[j] = (struct mw_ring_row){rows->items[i + j].pc, numbers[rows->items[i + j].row]};
+		if (!write_at(process, offset + i * sizeof(some[0]), some, count * sizeof(some[0])))
+			return false;
 	}
-	mw_rows_deinit(&rows->compiled);
-	rows->published = true;
+	return true;
 }
 
-/* An index that is being written. Where it stands the target may write too: what is there is not asked for. */
+static void write_rows(struct jump_process *process, struct jump_module_rows *rows)
+{
+	const struct mw_file_rows *file = rows->compiled;
+	MW_FREE uint32_t *numbers = calloc(file->dictionary.index.count + (size_t)1, sizeof(*numbers));
+
+	if (!file->rows.count || !numbers || !mw_error_none(add_to_dictionary(process, file, numbers)) ||
+	    !take(process, file->rows.count * sizeof(struct mw_ring_row), &rows->offset) ||
+	    !write_renumbered(process, rows->offset, &file->rows, numbers))
+		return;
+	rows->count = file->rows.count;
+	rows->base = file->rows.base;
+}
+
+static void publish_module(struct jump_process *process, uint32_t number)
+{
+	struct jump_module_rows *rows = &process->rows.items[number];
+	struct mw_elf *elf;
+
+	rows->published = true;
+	if (!rows->compiled)
+		return;
+	write_rows(process, rows);
+	rows->compiled = NULL;
+	/* They are kept for those who have the image as well. */
+	elf = mw_modules_get(process->survey.modules, number)->elf;
+	if (elf->references == 1)
+		mw_file_rows_drop(elf);
+}
+
+/* An index that is being made. */
 struct draft {
 	struct mw_ring_index *index;
 	uint64_t count, capacity;
@@ -191,30 +245,34 @@ static size_t describe_pieces(const struct jump_process *process, const struct m
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	MW_FREE struct mw_ring_index *index = NULL;
 	struct draft draft = {.capacity = 1};
 	struct mw_ring_code pieces[PIECES];
-	uint64_t offset;
+	uint64_t offset, size;
 
 	MW_TRY(compile(process));
 	publish_dictionary(process);
-	for (size_t i = 0; i < process->rows.count; i++)
+	for (uint32_t i = 0; i < process->rows.count; i++)
 		if (!process->rows.items[i].published && process->rows.items[i].tried)
-			publish_module(process, &process->rows.items[i]);
+			publish_module(process, i);
 	for (size_t i = 0; i < maps->count; i++)
 		draft.capacity += maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
-	draft.index = take(process, sizeof(*draft.index) + draft.capacity * sizeof(draft.index->code[0]), &offset);
-	if (!draft.index) {
-		/* What is new can't be known: then nothing may be said of what was there before, either. */
-		__atomic_store_n(&control->index, 0, __ATOMIC_RELEASE);
-		return NULL;
-	}
+	size = sizeof(*index) + draft.capacity * sizeof(index->code[0]);
+	index = draft.index = calloc(1, size);
+	if (!index)
+		return mw_error_nomem();
 	for (size_t i = 0; i < maps->count; i++) {
 		size_t count = maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
 
 		for (size_t j = 0; j < count; j++)
 			add_code(&draft, &pieces[j]);
 	}
-	draft.index->count = draft.count;
+	index->count = draft.count;
+	if (!take(process, size, &offset) || !write_at(process, offset, index, size)) {
+		/* What is new can't be known: then nothing may be said of what was there before, either. */
+		__atomic_store_n(&control->index, 0, __ATOMIC_RELEASE);
+		return NULL;
+	}
 	__atomic_store_n(&control->index, offset, __ATOMIC_RELEASE);
 	if (new_generation)
 		__atomic_store_n(&control->generation, control->generation + 1, __ATOMIC_RELEASE);
