@@ -448,6 +448,20 @@ static struct mw_error *serve_all(struct jump_engine *engine, size_t *events, bo
 	return NULL;
 }
 
+struct mw_error *jump_serve_meanwhile(struct jump_engine *engine)
+{
+	size_t events = 0;
+	bool hurry = false;
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct jump_process *process = engine->processes[i];
+
+		if (process->windowed && !process->ended && !process->quiesce.standing)
+			MW_TRY(serve(process, &events, &hurry));
+	}
+	return NULL;
+}
+
 static void come_back(struct jump_engine *engine, enum mw_window_end end)
 {
 	if (!engine->windows_ended)
