@@ -8,6 +8,7 @@
 #include "proc/program.h"
 #include "proc/status.h"
 #include "session/session.h"
+#include "tracee/preflight.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,6 +144,9 @@ static struct mw_error *attempt(struct mw_session *session, struct mw_follow_chi
 	struct mw_error *err;
 
 	*watched = false;
+	/* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
+	if (child->pid == session->launch.pid)
+		MW_TRY(mw_preflight_became(child->pid, "the command"));
 	if (session->count == session->capacity)
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "memwatch follows at most %u processes", MW_FOLLOW_MAX);
 	else

@@ -39,7 +39,8 @@ struct mw_follow {
 /* The engine has heard of that child. */
 void mw_follow_note(struct mw_follow *follow, pid_t child, pid_t parent);
 /* Look for children of what is watched, and for programs that it became, and watch them. In the engine's thread, between
- * two run(). `now`: else nothing is done where the last look was not long ago. Errors: MEMORY, and those of run(). */
+ * two run(). `now`: else nothing is done where the last look was not long ago. Errors: MEMORY, those of run(), and
+ * UNSUPPORTED where a launched command has become one that can't be watched at all. */
 struct mw_error *mw_follow_look(struct mw_session *session, bool now) MW_MUST_CHECK;
 /* Is there one that may yet be watched? */
 bool mw_follow_pending(const struct mw_follow *follow);
