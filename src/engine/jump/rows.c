@@ -38,7 +38,7 @@ static struct mw_error *compile(struct jump_process *process)
 		if (rows->tried)
 			continue;
 		rows->tried = true;
-		if (!process->windowed)
+		if (process->engine && !process->windowed)
 			MW_TRY(jump_serve_meanwhile(process->engine));
 		MW_TRY(mw_file_rows_get(module->elf, process->survey.arch, &rows->compiled));
 		rows->generated = rows->compiled->generated;
