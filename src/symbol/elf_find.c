@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -255,12 +256,15 @@ static struct mw_error *try_file(const struct sought *sought, const char *path, 
 {
 	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct mw_elf *elf = NULL;
+	struct stat st;
 
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return NULL;
-	MW_TRY(mw_error_if_memory(mw_elf_open(fd, path, &elf)));
+	elf = mw_elf_find_shared(&st);
+	if (!elf)
+		MW_TRY(mw_error_if_memory(mw_elf_open(fd, path, &elf)));
 	if (elf && elf->build_id_size == sought->size && memcmp(elf->build_id, sought->build_id, sought->size) == 0)
-		*out = elf;
+		mw_elf_share(*out = elf);
 	else
 		mw_elf_unref(elf);
 	return NULL;

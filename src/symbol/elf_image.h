@@ -109,7 +109,8 @@ void mw_elf_unref(struct mw_elf *elf); /* NULL is fine */
  * reference to is closed.
  */
 struct mw_elf *mw_elf_find_shared(const struct stat *st);
-/* From now on the image is found. Its companion has been looked for by then. One from memory stays its owner's. */
+/* From now on the image is found, and does not change: its companion has been looked for. One from memory stays its
+ * owner's. */
 void mw_elf_share(struct mw_elf *elf);
 /* For mw_elf_unref() alone: one reference less. Was it the last one? */
 bool mw_elf_let_go(struct mw_elf *elf);

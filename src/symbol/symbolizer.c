@@ -16,6 +16,7 @@
 #include <elf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -471,12 +472,20 @@ static void frame_list_deinit(struct mw_frame_list *list)
 	*list = (struct mw_frame_list){0};
 }
 
-/* What is known of one address. */
+/* What is known of one address; in a file a vaddr, and number 0. */
 struct answer {
 	mw_addr addr;
 	uint32_t number;
 	bool is_return;
 	struct mw_frame_list list;
+};
+
+/* Answers, which stay as they are: of the symbolizer for code in no file, or of an image for all who have it. */
+struct answers {
+	pthread_mutex_t lock;
+	struct answer *items;
+	size_t capacity;
+	struct mw_index index;
 };
 
 struct mw_symbolizer {
@@ -487,18 +496,50 @@ struct mw_symbolizer {
 		struct debug *debug; /* NULL: tried in vain */
 	} * slots;                   /* by module number */
 	size_t slot_count;
-	struct answer *answers;
-	size_t answer_capacity;
-	struct mw_index index; /* of the answers */
+	struct answers *answers; /* of code in no file */
 };
+
+static struct mw_error *make_answers(struct mw_elf *elf, const void *context, void **out)
+{
+	struct answers *answers = calloc(1, sizeof(*answers));
+
+	(void)elf, (void)context;
+	if (!answers)
+		return mw_error_nomem();
+	(void)pthread_mutex_init(&answers->lock, NULL);
+	*out = answers;
+	return NULL;
+}
+
+static void destroy_answers(void *fact)
+{
+	struct answers *answers = fact;
+
+	if (!answers)
+		return;
+	for (uint32_t i = 0; i < answers->index.count; i++)
+		frame_list_deinit(&answers->items[i].list);
+	free(answers->items);
+	mw_index_deinit(&answers->index);
+	(void)pthread_mutex_destroy(&answers->lock);
+	free(answers);
+}
 
 struct mw_error *mw_symbolizer_create(const struct mw_modules *modules, struct mw_symbolizer **out)
 {
 	struct mw_symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+	void *answers = NULL;
+	struct mw_error *err;
 
 	if (!symbolizer)
 		return mw_error_nomem();
+	err = make_answers(NULL, NULL, &answers);
+	if (err) {
+		free(symbolizer);
+		return err;
+	}
 	symbolizer->modules = modules;
+	symbolizer->answers = answers;
 	*out = symbolizer;
 	return NULL;
 }
@@ -509,11 +550,8 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer)
 		return;
 	for (size_t i = 0; i < symbolizer->slot_count; i++)
 		debug_close(symbolizer->slots[i].debug);
-	for (uint32_t i = 0; i < symbolizer->index.count; i++)
-		frame_list_deinit(&symbolizer->answers[i].list);
 	free(symbolizer->slots);
-	free(symbolizer->answers);
-	mw_index_deinit(&symbolizer->index);
+	destroy_answers(symbolizer->answers);
 	free(symbolizer);
 }
 
@@ -529,17 +567,67 @@ static uint32_t hash_of(const void *answers, uint32_t number)
 	return (uint32_t)mw_hash_mix(mw_hash_add(answer->addr, (uint64_t)answer->number << 1 | answer->is_return));
 }
 
-static struct answer *find_answer(const struct mw_symbolizer *symbolizer, const struct answer *wanted)
+/* The frames of an answer that is there; false: there is none. */
+static bool find_answer(const struct answers *answers, const struct answer *wanted, struct mw_frame_list *list)
 {
 	uint32_t hash = hash_of(wanted, 0), number;
 
-	MW_INDEX_EACH(&symbolizer->index, hash, number) {
-		struct answer *answer = &symbolizer->answers[number];
+	MW_INDEX_EACH(&answers->index, hash, number) {
+		const struct answer *answer = &answers->items[number];
 
-		if (answer->addr == wanted->addr && answer->number == wanted->number &&
-		    answer->is_return == wanted->is_return)
-			return answer;
+		if (answer->addr != wanted->addr || answer->number != wanted->number ||
+		    answer->is_return != wanted->is_return)
+			continue;
+		*list = answer->list;
+		return true;
 	}
+	return false;
+}
+
+static bool is_answered(struct answers *answers, const struct answer *wanted, struct mw_frame_list *list)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&answers->lock);
+	found = find_answer(answers, wanted, list);
+	(void)pthread_mutex_unlock(&answers->lock);
+	return found;
+}
+
+/* Keep an answer, whose frames are taken over, or the one that another thread has given meanwhile: *list. False without
+ * memory. */
+static bool keep_answer(struct answers *answers, struct answer *answer, struct mw_frame_list *list)
+{
+	bool good, given;
+
+	(void)pthread_mutex_lock(&answers->lock);
+	given = find_answer(answers, answer, list);
+	good = given || (mw_index_reserve(&answers->index, hash_of, answers->items) &&
+			 MW_VECTOR_ROOM(answers->items, answers->index.count, answers->capacity));
+	if (good && !given) {
+		answers->items[mw_index_put(&answers->index, hash_of(answer, 0))] = *answer;
+		*list = answer->list;
+	}
+	(void)pthread_mutex_unlock(&answers->lock);
+	if (given || !good)
+		frame_list_deinit(&answer->list);
+	return good;
+}
+
+/* Where answers about code in the module are kept: what belongs to a file may be looked for by its path. */
+static struct mw_error *answers_of(struct mw_symbolizer *symbolizer, const struct mw_module *module,
+				   struct answers **out)
+{
+	static const struct mw_elf_fact_kind kind = {make_answers, destroy_answers};
+	uint64_t key[2] = {0};
+	const void *answers = symbolizer->answers;
+
+	if (module && module->elf) {
+		for (const char *at = module->path; *at; at++)
+			key[0] = mw_hash_add(key[0], (uint8_t)*at);
+		MW_TRY(mw_elf_fact(module->elf, &kind, key, NULL, &answers));
+	}
+	*out = (struct answers *)(uintptr_t)answers;
 	return NULL;
 }
 
@@ -617,22 +705,27 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 				       const struct mw_symbol_frame **frames, size_t *count)
 {
+	const struct mw_module *module = mw_modules_get(symbolizer->modules, number);
 	struct answer wanted = {addr, number, is_return, {0}};
-	struct answer *answer = find_answer(symbolizer, &wanted);
+	struct mw_frame_list list;
+	struct answers *answers;
 
-	if (!answer) {
-		if (!mw_index_reserve(&symbolizer->index, hash_of, symbolizer->answers) ||
-		    !MW_VECTOR_ROOM(symbolizer->answers, symbolizer->index.count, symbolizer->answer_capacity))
-			return mw_error_nomem();
+	if (module && module->elf) {
+		wanted.addr -= module->bias;
+		wanted.number = 0;
+	}
+	MW_TRY(answers_of(symbolizer, module, &answers));
+	if (!is_answered(answers, &wanted, &list)) {
+		/* Nothing is locked meanwhile: this may never come back (mw_symbol_no_memory). */
 		if (!resolve(symbolizer, number, addr, is_return, &wanted.list)) {
 			frame_list_deinit(&wanted.list);
 			return mw_error_nomem();
 		}
-		answer = &symbolizer->answers[mw_index_put(&symbolizer->index, hash_of(&wanted, 0))];
-		*answer = wanted;
+		if (!keep_answer(answers, &wanted, &list))
+			return mw_error_nomem();
 	}
-	*frames = answer->list.items;
-	*count = answer->list.count;
+	*frames = list.items;
+	*count = list.count;
 	return NULL;
 }
 

@@ -4,7 +4,8 @@
  *
  * Debug information comes from the file itself, .gnu_debuglink, build-id directories,
  * .gnu_debugdata and, where DEBUGINFOD_URLS is set, debuginfod. Slow and allowed to be: only
- * used while no target waits. Results are cached by module and address.
+ * used while no target waits. Results are cached by address, those in files with the file's image, for all processes
+ * that have it.
  */
 #ifndef MW_SYMBOL_SYMBOLIZER_H
 #define MW_SYMBOL_SYMBOLIZER_H
