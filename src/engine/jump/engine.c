@@ -90,6 +90,7 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 {
 	struct jump_process **processes;
 	struct jump_process *process = NULL;
+	struct pollfd *fds;
 	struct mw_error *err;
 
 	*again = false;
@@ -97,6 +98,10 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 	if (!processes)
 		return mw_error_nomem();
 	engine->processes = processes;
+	fds = reallocarray(engine->fds, engine->process_count + 1, sizeof(*fds));
+	if (!fds)
+		return mw_error_nomem();
+	engine->fds = fds;
 	MW_TRY(jump_process_create(engine, pid, sink, &process));
 	process->launched = launched;
 	engine->processes[engine->process_count++] = process;
@@ -288,15 +293,16 @@ static struct mw_error *serve_exits(struct jump_process *process)
 	return err;
 }
 
-#define MS          UINT64_C(1000000)
-#define ALIVE_NS    (10 * MS)
-#define TIDY_NS     (50 * MS)
-#define NAMES_NS    (1000 * MS)
-#define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
-#define SHORT_NS    (MS / 20)
-#define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
-#define LONG_NS     (3 * MS)      /* a thread that begins to allocate hardly waits for more than its share then */
-#define IDLE_ROUNDS 4
+#define MS            UINT64_C(1000000)
+#define ALIVE_NS      (10 * MS)
+#define ALIVE_EACH_NS (MS / 2) /* more for each process: to look at many costs */
+#define TIDY_NS       (50 * MS)
+#define NAMES_NS      (1000 * MS)
+#define LOOK_NS       (250 * MS) /* at the modules, where the loader can't be asked to tell */
+#define SHORT_NS      (MS / 20)
+#define ACTIVE_NS     (MS + MS / 2) /* an answer may be waited for */
+#define LONG_NS       (3 * MS)      /* a thread that begins to allocate hardly waits for more than its share then */
+#define IDLE_ROUNDS   4
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
 static bool became_another(const struct jump_process *process)
@@ -363,7 +369,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 {
 	uint64_t now = jump_now(process);
 
-	if (jump_has_exited(process))
+	if (process->signalled && jump_has_exited(process))
 		return look_alive(process);
 	jump_answer(process);
 	MW_TRY(serve_loader(process, now));
@@ -382,7 +388,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 		MW_TRY(jump_drain_rename(process->drain));
 	MW_TRY(serve_exits(process));
 	take_sample(process, false);
-	if (due(&process->last.alive_ns, now, ALIVE_NS))
+	if (due(&process->last.alive_ns, now, ALIVE_NS + process->engine->process_count * ALIVE_EACH_NS))
 		MW_TRY(look_alive(process));
 	if (!process->ended && jump_control(&process->recorder.shared)->given_up) {
 		/* Its threads waited longer than memwatch is ever away, and went on alone. */
@@ -401,10 +407,8 @@ static uint64_t least(uint64_t a, uint64_t b)
  * come to run at any time, and then fills its ring as fast as it did before. */
 static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
 {
-	struct pollfd fds[64];
 	struct timespec span;
 	uint64_t now = mw_clock_ns(), ns = UINT64_MAX;
-	nfds_t count = 0;
 
 	engine->idle_rounds = events ? 0 : engine->idle_rounds + 1;
 	for (size_t i = 0; i < engine->process_count; i++)
@@ -416,11 +420,14 @@ static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns
 		ns = SHORT_NS;
 	if (deadline_ns && deadline_ns < now + ns)
 		ns = deadline_ns > now ? deadline_ns - now : 0;
-	for (size_t i = 0; i < engine->process_count && count < 64; i++)
-		if (!engine->processes[i]->ended)
-			fds[count++] = (struct pollfd){.fd = engine->processes[i]->pidfd, .events = POLLIN};
+	for (size_t i = 0; i < engine->process_count; i++)
+		engine->fds[i] = (struct pollfd){.fd = engine->processes[i]->ended ? -1 : engine->processes[i]->pidfd,
+						 .events = POLLIN};
 	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
-	(void)ppoll(fds, count, &span, NULL);
+	if (ppoll(engine->fds, engine->process_count, &span, NULL) <= 0)
+		return;
+	for (size_t i = 0; i < engine->process_count; i++)
+		engine->processes[i]->signalled |= engine->fds[i].revents != 0;
 }
 
 static bool anything_left(const struct jump_engine *engine)
@@ -529,6 +536,7 @@ static void jump_destroy(struct mw_engine *base)
 		jump_process_destroy(engine->processes[i]);
 	jump_heart_stop(engine);
 	free(engine->processes);
+	free(engine->fds);
 	free(engine->frames);
 	free(engine);
 }

@@ -207,6 +207,7 @@ struct jump_process {
 	bool installed;
 	bool launched_by_us; /* memwatch is its parent */
 	bool exiting;        /* a thread of it has called _exit */
+	bool signalled;      /* its pidfd has told of its end */
 	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
 	bool is_copy;        /* a forked child's, in another process's words */
 	struct {
@@ -275,6 +276,7 @@ struct jump_engine {
 		size_t count;
 	} heart;
 	unsigned idle_rounds;
+	struct pollfd *fds; /* room for one of each process */
 	struct jump_urgency urgency;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };
