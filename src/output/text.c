@@ -296,7 +296,7 @@ static size_t unwatched(const struct mw_report *report)
 	return count;
 }
 
-/* The option that watches them: -p 24386,24387 */
+/* The options that watch them: -p 24386,24387, or --children */
 static void add_unwatched(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -307,6 +307,7 @@ static void add_unwatched(struct mw_text *text)
 			mw_line_printf(&text->line, "%s%d", named++ ? "," : "-p ", report->target.children[i].pid);
 	if (unwatched(report) > named)
 		mw_line_printf(&text->line, " and %s more", mw_show_count(unwatched(report) - named).text);
+	mw_line_printf(&text->line, ", or --children");
 }
 
 static void put_children(struct mw_text *text)

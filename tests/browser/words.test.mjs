@@ -174,7 +174,7 @@ test("what the figures leave out stands above them", async () => {
 		window: { started: null, seconds: 10, from: 0, to: 10, ended: "duration", limit: null, settle: 1 },
 	};
 	const page = await browser.open(makePage([{ ...made, report }]));
-	assert.deepEqual(await notes(page), ["RSS +101.0 MiB: 12.0 MiB explained by blocks not freed, 70.0 MiB stacks of threads, 69.0 MiB anonymous mappings (PHP's heap)", "Not seen: PHP's objects: start it with USE_ZEND_ALLOC=0.", "2 children not watched: -p 24386,24387"]);
+	assert.deepEqual(await notes(page), ["RSS +101.0 MiB: 12.0 MiB explained by blocks not freed, 70.0 MiB stacks of threads, 69.0 MiB anonymous mappings (PHP's heap)", "Not seen: PHP's objects: start it with USE_ZEND_ALLOC=0.", "2 children not watched: -p 24386,24387, or --children"]);
 	assert.match(await page.textContent(".subtitle"), /settled: frees were recorded for 1\.0 s after the window · ended/);
 	const points = await page.$$eval(".limits li", (all) => all.map((one) => one.textContent));
 	assert.ok(!points.join().includes("PHP's objects"));
@@ -196,7 +196,7 @@ test("what the figures leave out stands above them", async () => {
 	const many = Array.from({ length: 18 }, (_, i) => child(100 + i, false));
 	const unknown = { children: many, rss_growth: { bytes: 20 * MIB, blocks: 5 * MIB, unexplained: true, other: null }, nameless: ["/opt/x.so"], nameless_hint: "build it with -g, and do not strip it", nameless_command: null };
 	const other = await browser.open(makePage([{ ...made, report: { rss_growth: { ...report.rss_growth, unexplained: false }, children: null } }, { ...made, report: unknown }]));
-	assert.deepEqual(await notes(other), ["shop (4711): RSS +20.0 MiB: 5.0 MiB explained by blocks not freed, 15.0 MiB by none of them", `shop (4711): 18 children not watched: -p ${many.slice(0, 16).map(({ pid }) => pid).join(",")} and 2 more`]);
+	assert.deepEqual(await notes(other), ["shop (4711): RSS +20.0 MiB: 5.0 MiB explained by blocks not freed, 15.0 MiB by none of them", `shop (4711): 18 children not watched: -p ${many.slice(0, 16).map(({ pid }) => pid).join(",")} and 2 more, or --children`]);
 	assert.match(await other.textContent(".limits"), /Names of functions in x\.so \(they are shown as offsets\): build it with -g, and do not strip it\./);
 	await other.selectOption("#process", "0");
 	assert.deepEqual(await notes(other), []);

@@ -82,7 +82,7 @@ class Missing(unittest.TestCase):
                          [(child, False) for child in children])
         self.assertEqual({child['comm'] for child in report['children']}, {mwlive.status(target.pid)['Name']})
         self.assertIn('Nothing was allocated in the window, and nothing freed; its 3 children were not watched: '
-                      f'-p {",".join(map(str, children))} ', self.text_of(kept))
+                      f'-p {",".join(map(str, children))}, or --children ', self.text_of(kept))
 
     def test_watched_children(self):
         target = self.start(PARENT)
@@ -92,7 +92,7 @@ class Missing(unittest.TestCase):
         self.assertEqual([(child['pid'], child['watched']) for child in reports[0]['children']],
                          [(first, True)] + [(child, False) for child in others])
         self.assertEqual(reports[1]['children'], [])
-        self.assertIn(f'its 2 children were not watched: -p {",".join(map(str, others))} ', self.text_of(kept))
+        self.assertIn(f'its 2 children were not watched: -p {",".join(map(str, others))}, or --children ', self.text_of(kept))
 
     def test_python(self):
         for setting, expected in (('pymalloc', ['python']), ('malloc', [])):

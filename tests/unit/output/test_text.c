@@ -90,7 +90,7 @@ static void test_interval(void **state)
 	text = render("text", reports, 1, (struct mw_output_options){.top = 10, .all = true});
 	assert_non_null(strstr(
 		text,
-		"\nNothing was allocated in the interval, and nothing freed; its 1 child was not watched: -p 78\n"));
+		"\nNothing was allocated in the interval, and nothing freed; its 1 child was not watched: -p 78, or --children\n"));
 	free(text);
 }
 

@@ -100,7 +100,7 @@ function notesOf(report: Report): (Node | string)[][] {
 	}
 	if (runtimesMatter(report)) for (const runtime of report.runtimes ?? []) out.push([`Not seen: ${runtime.text}`]);
 	if (report.nameless?.length && namelessMatters(report)) out.push(namelessPoint(report, "No names of functions in "));
-	if (children.count) out.push([`${many(children.count, "child", "children")} not watched: ${children.option}`]);
+	if (children.count) out.push([`${many(children.count, "child", "children")} not watched: ${children.option}, or --children`]);
 	return out;
 }
 
