@@ -88,9 +88,8 @@ static void test_interval(void **state)
 	report = *fixture_empty();
 	report.window.to = report.window.seconds / 2;
 	text = render("text", reports, 1, (struct mw_output_options){.top = 10, .all = true});
-	assert_non_null(strstr(
-		text,
-		"\nNothing was allocated in the interval, and nothing freed; its 1 child was not watched: -p 78, or --children\n"));
+	assert_non_null(strstr(text, "\nNothing was allocated in the interval, and nothing freed; its 1 child was not "
+				     "watched: -p 78, or --children\n"));
 	free(text);
 }
 
