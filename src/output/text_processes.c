@@ -62,9 +62,23 @@ static bool is_wide(const struct mw_text *text)
 	return !text->options->width || text->options->width >= WIDE;
 }
 
+/* What has become of it in its window, if it is no more. */
+static const char *end_of(const struct mw_report *report)
+{
+	switch (report->window.ended) {
+	case MW_END_EXIT:
+		return "exited";
+	case MW_END_EXEC:
+		return "exec'd another program";
+	default:
+		return "";
+	}
+}
+
 static void put_row(struct mw_text *text, const struct row *row)
 {
 	struct mw_line *line = &text->line;
+	const char *end;
 	size_t from;
 
 	mw_line_printf(line, "  %7d  ", row->report->target.pid);
@@ -78,7 +92,9 @@ static void put_row(struct mw_text *text, const struct row *row)
 		mw_text_cell(line, 11,
 			     row->bytes_per_hour >= 1 ? mw_show_size((uint64_t)row->bytes_per_hour).text : "");
 	}
-	mw_line_printf(line, "%s%s", *row->verdict ? "  " : "", row->verdict);
+	end = end_of(row->report);
+	mw_line_printf(line, "%s%s%s%s", *row->verdict || *end ? "  " : "", row->verdict,
+		       *row->verdict && *end ? "; " : "", end);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 

@@ -7,6 +7,7 @@
 #include "base/vector.h"
 #include "proc/program.h"
 #include "proc/status.h"
+#include "session/select.h"
 #include "session/session.h"
 #include "tracee/preflight.h"
 
@@ -15,10 +16,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COST_SHARE    100                /* a look takes at most this part of the time until the next one */
-#define FORKED_NS     UINT64_C(20000000) /* that a forked child is given to exec */
-#define AGAIN_NS      UINT64_C(20000000) /* until the next attempt to attach */
-#define MOST_ATTEMPTS 25                 /* a program's libraries may take half a second to load */
+#define COST_SHARE    100                 /* a look takes at most this part of the time until the next one */
+#define GROUP_NS      UINT64_C(500000000) /* between two looks at who has a name */
+#define FORKED_NS     UINT64_C(20000000)  /* that a forked child is given to exec */
+#define AGAIN_NS      UINT64_C(20000000)  /* until the next attempt to attach */
+#define MOST_ATTEMPTS 25                  /* a program's libraries may take half a second to load */
 #define MOST_MESSAGES 10
 
 static struct mw_follow_child *find(const struct mw_follow *follow, pid_t pid)
@@ -78,6 +80,30 @@ static struct mw_error *note_children(struct mw_session *session, pid_t pid)
 	for (size_t i = 0; i < count; i++)
 		if (!is_watched(session, pids[i]) && pids[i] != getpid())
 			mw_follow_note(&session->follow, pids[i], pid);
+	return NULL;
+}
+
+/* What has come to have a name that is watched, or be in a group. */
+static struct mw_error *find_others(struct mw_session *session)
+{
+	const struct mw_session_options *options = session->options;
+	uint64_t begin = mw_clock_ns(), cost;
+	MW_FREE pid_t *pids = NULL;
+	size_t count = 0;
+	struct mw_error *err;
+
+	if (begin < session->follow.group_due_ns ||
+	    !(options->pids.name_count || options->cgroup || options->container || options->user))
+		return NULL;
+	err = mw_select_again(options, &pids, &count);
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	for (size_t i = 0; i < count; i++)
+		if (!is_watched(session, pids[i]) && pids[i] != getpid())
+			mw_follow_note(&session->follow, pids[i], pids[i]);
+	cost = mw_clock_ns() - begin;
+	session->follow.group_due_ns = begin + (cost * COST_SHARE > GROUP_NS ? cost * COST_SHARE : GROUP_NS);
 	return NULL;
 }
 
@@ -194,6 +220,7 @@ struct mw_error *mw_follow_look(struct mw_session *session, bool now)
 
 	if (begin < follow->due_ns && !now)
 		return NULL;
+	MW_TRY(find_others(session));
 	MW_TRY(find_children(session));
 	cost = mw_clock_ns() - begin;
 	follow->due_ns = begin + (cost * COST_SHARE > MW_FOLLOW_SLICE_NS ? cost * COST_SHARE : MW_FOLLOW_SLICE_NS);

@@ -31,8 +31,8 @@ struct mw_follow {
 		bool refused; /* it can't be watched; its children may be */
 	} * children;         /* that are not watched, or not yet */
 	size_t count, capacity;
-	uint64_t due_ns; /* the next look */
-	uint64_t missed; /* ended before they were watched, were too many, or can't be watched */
+	uint64_t due_ns, group_due_ns; /* the next look: at children, and at who has the names that are watched */
+	uint64_t missed;               /* ended before they were watched, were too many, or can't be watched */
 	unsigned messages;
 };
 

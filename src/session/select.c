@@ -176,6 +176,26 @@ struct mw_error *mw_select(struct mw_session_options *options, const char *takes
 	return takes_one && pids->count > 1 ? too_many(takes_one, pids) : NULL;
 }
 
+struct mw_error *mw_select_again(const struct mw_session_options *options, pid_t **pids, size_t *count)
+{
+	struct mw_session_options again = {
+		.pids = {.names = options->pids.names, .name_count = options->pids.name_count},
+		.cgroup = options->cgroup,
+		.container = options->container,
+		.user = options->user,
+	};
+	struct mw_error *err = mw_select(&again, NULL);
+
+	/* There may be none at the moment. */
+	if (err && mw_error_kind(err) == MW_ERROR_USAGE) {
+		mw_error_destroy(err);
+		err = NULL;
+	}
+	*pids = again.pids.items;
+	*count = again.pids.count;
+	return err;
+}
+
 /* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
 static struct mw_error *check_shared(const pid_t *pids, size_t count)
 {

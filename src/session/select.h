@@ -18,6 +18,10 @@ void mw_pids_deinit(struct mw_pids *pids);
  */
 struct mw_error *mw_select(struct mw_session_options *options, const char *takes_one) MW_MUST_CHECK;
 
+/* Those that have the names, or are in the groups, by now: `*pids` is malloc'ed; none where only ids are given. Errors:
+ * MEMORY, SYSTEM. */
+struct mw_error *mw_select_again(const struct mw_session_options *options, pid_t **pids, size_t *count) MW_MUST_CHECK;
+
 /* Into `out`, which has room for all: those that can be watched, as far as can be seen. The others are left out. Errors:
  * those of mw_preflight() for what was named by its id; UNSUPPORTED: there is none. */
 struct mw_error *mw_select_watchable(const struct mw_session_options *options, pid_t *out, size_t *count,

@@ -37,13 +37,13 @@ class Children(unittest.TestCase):
         self.before = [copy.copy(self.watch.snapshots[0]) for _ in self.workers]
         for snapshot, pid in zip(self.before, self.workers):
             snapshot.pid = pid
-        mwlive.wait_until(lambda: all(map(self.is_watched, self.workers)), 'the workers are watched', seconds=15)
+        mwlive.wait_until(lambda: all(self.is_watched(pid, self.family.pid) for pid in self.workers), 'the workers are watched', seconds=15)
 
-    def is_watched(self, pid):
+    def is_watched(self, pid, parent=None):
         """A forked child has its parent's hooks for a moment, and its recorder's memory."""
         if any(mwlive.state(tid) == 't' for tid in mwlive.tids(pid)):
             return False
-        if mwlive.config.engine == 'jump' and not recorders(pid) - recorders(self.family.pid):
+        if mwlive.config.engine == 'jump' and not recorders(pid) - (recorders(parent) if parent else set()):
             return False
         code = [m for m in mwlive.mappings(pid) if 'x' in m[2] and '/libc' in m[4]]
         if not code:
@@ -113,6 +113,30 @@ class Children(unittest.TestCase):
                 self.let_work()
                 self.watch.check_targets()
                 self.finish()
+
+    def test_newcomers(self):
+        """What comes to have a name that is watched is watched as well, whoever has started it."""
+        directory = tempfile.mkdtemp(prefix='mwlive-children-')
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        path, report = os.path.join(directory, f'mwkin{os.getpid() % 100000}'), os.path.join(directory, 'report.json')
+        shutil.copy(mwlive.target_path('simple'), path)
+        targets = [mwlive.Target(self, 'simple', argv=[path])]
+        watch = subprocess.Popen([mwlive.config.memwatch, '-p', os.path.basename(path), '--children', '--engine',
+                                  mwlive.config.engine, '--quiet', '--json', report], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mwlive.kill_quietly, watch)
+        mwlive.wait_until(lambda: self.is_watched(targets[0].pid), 'the first is watched')
+        targets.append(mwlive.Target(self, 'simple', argv=[path]))
+        mwlive.wait_until(lambda: self.is_watched(targets[1].pid), 'the second is watched', seconds=15)
+        for target in targets:
+            target.go()
+            target.done()
+        watch.send_signal(signal.SIGINT)
+        self.assertEqual((watch.communicate(timeout=mwlive.PATIENCE)[1], watch.returncode), ('', 0))
+        reports = mwlive.load_reports(report)
+        self.assertEqual([r['target']['pid'] for r in reports], [t.pid for t in targets])
+        for target, found in zip(targets, reports):
+            mwlive.compare(self, target.answer, found)
+            target.finish()
 
     def test_storm(self):
         """Children that come and go all the time, of every kind, all of whose ends their parent checks."""
