@@ -164,29 +164,42 @@ static void refuse(struct mw_follow *follow, struct mw_follow_child *child, stru
 }
 
 /* What has not loaded its libraries has no allocator yet, and what ends or execs while it is attached to may be had the next
- * time. */
-static struct mw_error *attempt(struct mw_session *session, struct mw_follow_child *child, bool *watched)
+ * time. Others may be noted meanwhile: the list may change. */
+static struct mw_error *attempt(struct mw_session *session, pid_t pid)
 {
+	struct mw_follow *follow = &session->follow;
+	bool full = session->count == session->capacity;
+	struct mw_follow_child *child;
 	struct mw_error *err;
 
-	*watched = false;
 	/* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
-	if (child->pid == session->launch.pid)
-		MW_TRY(mw_preflight_became(child->pid, "the command"));
-	if (session->count == session->capacity)
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "memwatch follows at most %u processes", MW_FOLLOW_MAX);
-	else
-		err = mw_session_add(session, child->pid);
-	*watched = !err;
-	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
+	if (pid == session->launch.pid)
+		MW_TRY(mw_preflight_became(pid, "the command"));
+	err = full ? mw_error_create(MW_ERROR_UNSUPPORTED, 0, "memwatch follows at most %u processes", MW_FOLLOW_MAX)
+		   : mw_session_add(session, pid);
+	child = find(follow, pid);
+	if (!err) {
+		if (child)
+			drop(follow, child);
+		return mw_session_begun(session);
+	}
+	if (mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
-	if (++child->attempts >= MOST_ATTEMPTS || session->count == session->capacity) {
-		refuse(&session->follow, child, err);
+	if (child && (full || ++child->attempts >= MOST_ATTEMPTS)) {
+		refuse(follow, child, err);
 		return NULL;
 	}
-	child->due_ns = mw_clock_ns() + AGAIN_NS;
+	if (child)
+		child->due_ns = mw_clock_ns() + AGAIN_NS;
 	mw_error_destroy(err);
 	return NULL;
+}
+
+static bool is_due(const struct mw_follow_child *child)
+{
+	uint64_t now = mw_clock_ns();
+
+	return !child->refused && now >= child->due_ns && (now >= child->seen_ns + FORKED_NS || !is_copy(child));
 }
 
 static struct mw_error *watch_children(struct mw_session *session)
@@ -195,20 +208,18 @@ static struct mw_error *watch_children(struct mw_session *session)
 
 	for (size_t i = 0; i < follow->count;) {
 		struct mw_follow_child *child = &follow->children[i];
-		uint64_t now = mw_clock_ns();
-		bool watched = false;
+		pid_t pid = child->pid;
 
 		if (!is_alive(child)) {
 			follow->missed += !child->refused;
 			drop(follow, child);
-			continue;
-		}
-		if (!child->refused && now >= child->due_ns && (now >= child->seen_ns + FORKED_NS || !is_copy(child)))
-			MW_TRY(attempt(session, child, &watched));
-		if (watched)
+		} else if (is_watched(session, pid)) {
 			drop(follow, child);
-		else
-			i++;
+		} else if (is_due(child)) {
+			MW_TRY(attempt(session, pid));
+		}
+		/* Else another has its place now. */
+		i += i < follow->count && follow->children[i].pid == pid;
 	}
 	return NULL;
 }

@@ -393,12 +393,16 @@ static struct mw_error *start_all(struct mw_session *session)
 static struct mw_error *begin_one(struct mw_session *session, size_t i)
 {
 	struct mw_recorder *recorder = &session->recorders[i];
+	struct mw_error *err;
 
 	MW_TRY(mw_watchdog_add(recorder->pid));
 	mw_recorder_look_first(recorder);
-	MW_TRY(attach(session, recorder));
-	MW_TRY(start(session, recorder));
-	return mw_emitter_target(&session->emitters[i], recorder);
+	err = attach(session, recorder);
+	if (!err)
+		err = start(session, recorder);
+	if (err)
+		mw_watchdog_forget_last();
+	return err;
 }
 
 /* What had that process's number before has another key. */
@@ -408,7 +412,7 @@ static void retire(struct mw_session *session, pid_t pid)
 		struct mw_recorder *recorder = &session->recorders[i];
 		pid_t key = -2 - (pid_t)i;
 
-		if (recorder->key != pid)
+		if (recorder->key != pid || !is_over(session, i))
 			continue;
 		session->engine->ops->retire(session->engine, pid, key);
 		recorder->key = key;
@@ -432,10 +436,18 @@ struct mw_error *mw_session_add(struct mw_session *session, pid_t pid)
 	if (err) {
 		mw_emitter_deinit(&session->emitters[i]);
 		mw_recorder_deinit(recorder);
-		return mw_error_worse(err, mw_watched_renew(session->watched.items[i]));
+		return mw_error_worse(err, mw_watched_reset(session->watched.items[i]));
 	}
 	session->count++;
 	session->reports.count = session->reports.items ? session->count : 0;
+	return NULL;
+}
+
+struct mw_error *mw_session_begun(struct mw_session *session)
+{
+	size_t last = session->count - 1;
+
+	MW_TRY(mw_emitter_target(&session->emitters[last], &session->recorders[last]));
 	return session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
 }
 

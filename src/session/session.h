@@ -56,8 +56,11 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 /* From the first attach to the end of the window, and its last figures. Whatever went wrong, the processes are let go,
  * or session->detached says why not: then nothing more is to be done with the session but to end it. */
 struct mw_error *mw_session_watch(struct mw_session *session) MW_MUST_CHECK;
-/* Watch one more, from now on; between two run() of the engine. Errors: all; then it runs on as before. */
+/* Watch one more, from now on; between two run() of the engine; mw_session_begun() is to follow. Errors:
+ * all; then it runs on as before. */
 struct mw_error *mw_session_add(struct mw_session *session, pid_t pid) MW_MUST_CHECK;
+/* The window of the one that was added last has begun: say so, and serve all. Errors: MEMORY, those of run(). */
+struct mw_error *mw_session_begun(struct mw_session *session) MW_MUST_CHECK;
 /* The window of that recorder; an empty one that is over where it ended before that began. Never NULL. */
 const struct mw_window_info *mw_session_window(const struct mw_session *session, size_t i);
 /* Free all, and look once more whether anything was left behind. Takes the error that the session came to (NULL: none)

@@ -630,6 +630,13 @@ struct mw_error *mw_watchdog_add(pid_t pid)
 	return NULL;
 }
 
+void mw_watchdog_forget_last(void)
+{
+	watchdog.plan.count--;
+	watchdog.plan.more++;
+	__atomic_store_n(&watchdog.argv[ARGUMENT_PROCESSES + watchdog.plan.count], NULL, __ATOMIC_RELEASE);
+}
+
 bool mw_watchdog_look(bool *denied)
 {
 	char left[160];

@@ -431,6 +431,13 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 	};
 }
 
+struct mw_error *mw_watched_reset(struct mw_watched *watched)
+{
+	watched_deinit(watched);
+	MW_TRY(metadata_init(&watched->metadata));
+	return mw_watched_renew(watched);
+}
+
 /* --- several --------------------------------------------------------------------------------------------- */
 
 static struct mw_error *add(struct mw_watched_set *set)
@@ -445,8 +452,7 @@ static struct mw_error *add(struct mw_watched_set *set)
 		return mw_error_nomem();
 	}
 	set->items[set->count++] = watched;
-	MW_TRY(metadata_init(&watched->metadata));
-	return mw_watched_renew(watched);
+	return mw_watched_reset(watched);
 }
 
 struct mw_error *mw_watched_set_get(struct mw_watched_set *set, uint32_t number, struct mw_watched **out)

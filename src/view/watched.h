@@ -33,6 +33,8 @@ struct mw_watched {
 
 /* Forget all events. Errors: MEMORY. */
 struct mw_error *mw_watched_renew(struct mw_watched *watched) MW_MUST_CHECK;
+/* As it was when it was made: nothing is known of a process. Errors: MEMORY. */
+struct mw_error *mw_watched_reset(struct mw_watched *watched) MW_MUST_CHECK;
 /* More than the report is asked for, in an interval that is to begin by mw_collector_watch(). Errors: MEMORY. */
 struct mw_error *mw_watched_collect(struct mw_watched *watched,
 				    const struct mw_collector_options *options) MW_MUST_CHECK;
