@@ -34,6 +34,8 @@ static struct jump_process *find_process(const struct mw_engine *base, pid_t pid
 	return NULL;
 }
 
+static struct mw_error *serve_meanwhile(struct jump_engine *engine);
+
 static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
 	struct jump_engine *engine;
@@ -44,6 +46,7 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 	engine->base.ops = &mw_engine_jump;
 	engine->options = *options;
 	engine->end = MW_END_INTERRUPT;
+	engine->serve = serve_meanwhile;
 	engine->frames = calloc(options->depth, sizeof(*engine->frames));
 	if (!engine->frames) {
 		free(engine);
@@ -455,7 +458,7 @@ static struct mw_error *serve_all(struct jump_engine *engine, size_t *events, bo
 	return NULL;
 }
 
-struct mw_error *jump_serve_meanwhile(struct jump_engine *engine)
+static struct mw_error *serve_meanwhile(struct jump_engine *engine)
 {
 	size_t events = 0;
 	bool hurry = false;

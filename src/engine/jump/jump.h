@@ -275,6 +275,8 @@ struct jump_engine {
 		struct mw_ring_control **controls;
 		size_t count;
 	} heart;
+	/* Serve those whose windows have begun, while another is prepared, which takes long. Errors: as of run(). */
+	struct mw_error *(*serve)(struct jump_engine *engine);
 	unsigned idle_rounds;
 	struct pollfd *fds; /* room for one of each process */
 	struct jump_urgency urgency;
@@ -390,8 +392,6 @@ struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const stru
 				    struct mw_permit *permit) MW_MUST_CHECK;
 /* Clean those that have been heard of. */
 void jump_children_heard(struct jump_process *process);
-/* Serve those whose windows have begun, while another is prepared, which takes long. Errors: as of run(). */
-struct mw_error *jump_serve_meanwhile(struct jump_engine *engine) MW_MUST_CHECK;
 /* Take what is ours out of a process that is to be watched itself, if that was forked from this one. */
 void jump_child_release(struct jump_process *process, pid_t pid);
 /* The window ends now, or when it was as long as it was to be. What is recorded from now on is reported, too. */
