@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
+#include "proc/status.h"
 #include "tracee/copy.h"
 #include "tracee/journal.h"
 #include "tracee/preflight.h"
@@ -101,7 +102,8 @@ struct mw_error *mw_stale_remove(pid_t pid, char *left, size_t size)
 	bool last = false;
 
 	for (unsigned alone = 0; err && !last;) {
-		if (mw_error_kind(err) == MW_ERROR_MEMORY || mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
+		if (mw_error_kind(err) == MW_ERROR_MEMORY || mw_error_kind(err) == MW_ERROR_UNSUPPORTED ||
+		    (mw_error_kind(err) == MW_ERROR_GONE && mw_process_is_over(pid)))
 			break;
 		if (mw_preflight_await_guard(pid))
 			patience = GUARD_NS;

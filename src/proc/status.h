@@ -86,6 +86,11 @@ struct mw_error *mw_processes_read(pid_t **pids, size_t *count) MW_MUST_CHECK;
 /* A thread of a process that lives: the first one, or where that has ended another; `pid` where none is known. What
  * /proc tells of memory it tells of a living thread's only. */
 pid_t mw_live_thread(pid_t pid);
+/* Does none of its threads live? */
+static inline bool mw_process_is_over(pid_t pid)
+{
+	return mw_live_thread(pid) == pid && mw_state_is_end(mw_state_read(pid));
+}
 
 /* The children of one thread (/proc/PID/task/TID/children). Empty where the kernel has no such file. */
 struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *count) MW_MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "proc/status.h"
 #include "session/select.h"
 #include "session/session.h"
+#include "session/watchdog.h"
 #include "tracee/preflight.h"
 
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #define GROUP_NS      UINT64_C(500000000) /* between two looks at who has a name */
 #define FORKED_NS     UINT64_C(20000000)  /* that a forked child is given to exec */
 #define AGAIN_NS      UINT64_C(20000000)  /* until the next attempt to attach */
+#define REFUSED_NS    UINT64_C(200000000) /* between two looks at what one that can't be watched has become */
 #define MOST_ATTEMPTS 25                  /* a program's libraries may take half a second to load */
 #define MOST_MESSAGES 10
 
@@ -58,13 +60,22 @@ void mw_follow_note(struct mw_follow *follow, pid_t child, pid_t parent)
 
 /* --- finding them -------------------------------------------------------------------------------------------------- */
 
-/* Is it watched, as what it is now? */
+/* Is it watched, as what it is now, or was it until a limit was reached? */
 static bool is_watched(const struct mw_session *session, pid_t pid)
 {
-	for (size_t i = 0; i < session->count; i++)
-		if (session->recorders[i].key == pid && !mw_session_window(session, i)->over)
+	for (size_t i = 0; i < session->count; i++) {
+		const struct mw_window_info *window = mw_session_window(session, i);
+
+		if (session->recorders[i].key == pid && (!window->over || !window->gone))
 			return true;
+	}
 	return false;
+}
+
+/* Neither watched nor memwatch's own. */
+static bool is_other(const struct mw_session *session, pid_t pid)
+{
+	return !is_watched(session, pid) && pid != getpid() && pid != mw_watchdog_guard();
 }
 
 static struct mw_error *note_children(struct mw_session *session, pid_t pid)
@@ -78,7 +89,7 @@ static struct mw_error *note_children(struct mw_session *session, pid_t pid)
 		return err;
 	mw_error_destroy(err);
 	for (size_t i = 0; i < count; i++)
-		if (!is_watched(session, pids[i]) && pids[i] != getpid())
+		if (is_other(session, pids[i]))
 			mw_follow_note(&session->follow, pids[i], pid);
 	return NULL;
 }
@@ -100,11 +111,22 @@ static struct mw_error *find_others(struct mw_session *session)
 		return err;
 	mw_error_destroy(err);
 	for (size_t i = 0; i < count; i++)
-		if (!is_watched(session, pids[i]) && pids[i] != getpid())
+		if (is_other(session, pids[i]))
 			mw_follow_note(&session->follow, pids[i], pids[i]);
 	cost = mw_clock_ns() - begin;
 	session->follow.group_due_ns = begin + (cost * COST_SHARE > GROUP_NS ? cost * COST_SHARE : GROUP_NS);
 	return NULL;
+}
+
+/* It runs another program now, once, and may have ended as that. */
+static void note_became(struct mw_follow *follow, struct mw_recorder *recorder)
+{
+	uint64_t started;
+
+	recorder->became = true;
+	if (mw_stat_read(recorder->pid, MW_STAT_START, &started) &&
+	    (!recorder->program.known || recorder->program.started == started))
+		mw_follow_note(follow, recorder->pid, recorder->pid);
 }
 
 static struct mw_error *find_children(struct mw_session *session)
@@ -112,14 +134,14 @@ static struct mw_error *find_children(struct mw_session *session)
 	struct mw_follow *follow = &session->follow;
 
 	for (size_t i = 0; i < session->count; i++) {
-		const struct mw_recorder *recorder = &session->recorders[i];
+		struct mw_recorder *recorder = &session->recorders[i];
 
 		if (recorder->key != recorder->pid)
 			continue;
 		if (!mw_session_window(session, i)->over)
 			MW_TRY(note_children(session, recorder->pid));
-		else if (mw_session_window(session, i)->ended == MW_END_EXEC)
-			mw_follow_note(follow, recorder->pid, recorder->pid);
+		else if (mw_session_window(session, i)->ended == MW_END_EXEC && !recorder->became)
+			note_became(follow, recorder);
 	}
 	for (size_t i = 0; i < follow->count; i++)
 		MW_TRY(note_children(session, follow->children[i].pid));
@@ -151,9 +173,13 @@ static bool is_copy(const struct mw_follow_child *child)
 /* It can't be watched, for good. Takes `err`. */
 static void refuse(struct mw_follow *follow, struct mw_follow_child *child, struct mw_error *err)
 {
+	struct mw_program program;
 	char name[17];
 
+	mw_program_read(child->pid, &program);
 	child->refused = true;
+	child->refused_digest = program.digest;
+	child->due_ns = mw_clock_ns() + REFUSED_NS;
 	follow->missed++;
 	if (follow->messages++ < MOST_MESSAGES) {
 		mw_comm_read(child->pid, child->pid, name);
@@ -187,19 +213,37 @@ static struct mw_error *attempt(struct mw_session *session, pid_t pid)
 		return err;
 	if (child && (full || ++child->attempts >= MOST_ATTEMPTS)) {
 		refuse(follow, child, err);
-		return NULL;
+	} else {
+		if (child)
+			child->due_ns = mw_clock_ns() + AGAIN_NS;
+		mw_error_destroy(err);
 	}
-	if (child)
-		child->due_ns = mw_clock_ns() + AGAIN_NS;
-	mw_error_destroy(err);
-	return NULL;
+	/* That may have taken a while. */
+	return session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
+}
+
+/* A wrapper that could not be watched may have become what can be. */
+static void look_again(struct mw_follow *follow, struct mw_follow_child *child)
+{
+	uint64_t now = mw_clock_ns();
+	struct mw_program program;
+
+	if (now < child->due_ns)
+		return;
+	child->due_ns = now + REFUSED_NS;
+	mw_program_read(child->pid, &program);
+	if (!program.known || program.digest == child->refused_digest)
+		return;
+	child->refused = false;
+	child->attempts = 0;
+	follow->missed--;
 }
 
 static bool is_due(const struct mw_follow_child *child)
 {
 	uint64_t now = mw_clock_ns();
 
-	return !child->refused && now >= child->due_ns && (now >= child->seen_ns + FORKED_NS || !is_copy(child));
+	return now >= child->due_ns && (now >= child->seen_ns + FORKED_NS || !is_copy(child));
 }
 
 static struct mw_error *watch_children(struct mw_session *session)
@@ -215,6 +259,8 @@ static struct mw_error *watch_children(struct mw_session *session)
 			drop(follow, child);
 		} else if (is_watched(session, pid)) {
 			drop(follow, child);
+		} else if (child->refused) {
+			look_again(follow, child);
 		} else if (is_due(child)) {
 			MW_TRY(attempt(session, pid));
 		}

@@ -28,8 +28,9 @@ struct mw_follow {
 		uint64_t started; /* clock ticks since boot */
 		uint64_t seen_ns, due_ns;
 		unsigned attempts;
-		bool refused; /* it can't be watched; its children may be */
-	} * children;         /* that are not watched, or not yet */
+		bool refused;            /* it can't be watched, as what it is; its children may be */
+		uint64_t refused_digest; /* of the program that it was then */
+	} * children;                    /* that are not watched, or not yet */
 	size_t count, capacity;
 	uint64_t due_ns, group_due_ns; /* the next look: at children, and at who has the names that are watched */
 	uint64_t missed;               /* ended before they were watched, were too many, or can't be watched */

@@ -101,6 +101,7 @@ struct mw_recorder {
 	} heap;
 	bool to_look; /* … is to be taken yet */
 	bool launched;
+	bool became;      /* another program, which is looked for already */
 	bool identified;  /* comm, exe and command are the process's own, not what was expected */
 	bool ended;       /* the last sample was taken; it may live on, and have another */
 	bool looked;      /* `end` was looked at with hooks in place that are lifted now */

@@ -179,17 +179,22 @@ struct mw_error *mw_select(struct mw_session_options *options, const char *takes
 struct mw_error *mw_select_again(const struct mw_session_options *options, pid_t **pids, size_t *count)
 {
 	struct mw_session_options again = {
-		.pids = {.names = options->pids.names, .name_count = options->pids.name_count},
 		.cgroup = options->cgroup,
 		.container = options->container,
 		.user = options->user,
 	};
-	struct mw_error *err = mw_select(&again, NULL);
+	size_t names = options->pids.name_count;
+	struct mw_error *err = NULL;
 
-	/* There may be none at the moment. */
-	if (err && mw_error_kind(err) == MW_ERROR_USAGE) {
-		mw_error_destroy(err);
-		err = NULL;
+	for (size_t i = 0; i < (names ? names : 1) && !err; i++) {
+		again.pids.names = names ? &options->pids.names[i] : NULL;
+		again.pids.name_count = names != 0;
+		err = mw_select(&again, NULL);
+		/* There may be none at the moment. */
+		if (err && mw_error_kind(err) == MW_ERROR_USAGE) {
+			mw_error_destroy(err);
+			err = NULL;
+		}
 	}
 	*pids = again.pids.items;
 	*count = again.pids.count;

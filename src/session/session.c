@@ -482,6 +482,7 @@ static void rest_until(uint64_t time_ns)
 static struct mw_error *run_windows(struct mw_session *session, uint64_t deadline)
 {
 	const volatile sig_atomic_t *interrupted = mw_process_setup_interrupted();
+	static const volatile sig_atomic_t command_is_over = MW_STOP_INTERRUPT;
 	bool children = follows(session->options);
 	uint64_t turn = children ? MW_FOLLOW_SLICE_NS : MW_BUDGET_LOOK_NS, now, budget_ns = 0;
 
@@ -496,7 +497,7 @@ static struct mw_error *run_windows(struct mw_session *session, uint64_t deadlin
 		}
 		MW_TRY(session->engine->ops->run(session->engine, until, interrupted));
 		if (command_ended(session))
-			break;
+			return session->engine->ops->run(session->engine, 0, &command_is_over);
 		if (children)
 			MW_TRY(mw_follow_look(session, all_over(session)));
 		if (!all_over(session))
@@ -505,7 +506,8 @@ static struct mw_error *run_windows(struct mw_session *session, uint64_t deadlin
 			break;
 		rest_until(until);
 	}
-	return NULL;
+	/* The engine may not have seen it, which has the reason for the windows' end. */
+	return *interrupted ? session->engine->ops->run(session->engine, 0, interrupted) : NULL;
 }
 
 /* From the first attach to the end of the window. */

@@ -73,6 +73,8 @@ static struct mw_error *clean_process(const char *process, char *left, size_t si
 	struct mw_program now;
 
 	*left = '\0';
+	if (mw_process_is_over(pid))
+		return NULL;
 	if (strstr(process, ":shared"))
 		mw_seccomp_trust(pid);
 	mw_program_read(pid, &now);
@@ -118,8 +120,12 @@ static int put_living_first(int count, char **processes)
 
 	for (int i = 0; i < count; i++) {
 		char *process = processes[i];
+		int same = 0;
 
-		if (mw_state_is_end(mw_state_read((pid_t)atoi(process))))
+		/* One that has become another program was added again. */
+		while (same < living && atoi(processes[same]) != atoi(process))
+			same++;
+		if (same < living || mw_process_is_over((pid_t)atoi(process)))
 			continue;
 		processes[i] = processes[living];
 		processes[living++] = process;
@@ -630,8 +636,20 @@ struct mw_error *mw_watchdog_add(pid_t pid)
 	return NULL;
 }
 
+pid_t mw_watchdog_guard(void)
+{
+	return watchdog.guard;
+}
+
 void mw_watchdog_forget_last(void)
 {
+	char left[160];
+	struct mw_error *err = clean_process(watchdog.processes[watchdog.plan.count - 1], left, sizeof(left));
+	bool clean = !err || mw_error_kind(err) == MW_ERROR_GONE;
+
+	mw_error_destroy(err);
+	if (!clean)
+		return;
 	watchdog.plan.count--;
 	watchdog.plan.more++;
 	__atomic_store_n(&watchdog.argv[ARGUMENT_PROCESSES + watchdog.plan.count], NULL, __ATOMIC_RELEASE);

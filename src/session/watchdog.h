@@ -43,8 +43,10 @@ struct mw_watchdog_plan {
 struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan) MW_MUST_CHECK;
 /* One more, before it is attached to. Errors: UNSUPPORTED: there are as many as were planned for. */
 struct mw_error *mw_watchdog_add(pid_t pid) MW_MUST_CHECK;
-/* The one that was added last could not be attached to: nothing is in it. */
+/* The one that was added last could not be attached to: if nothing is left in it, there is room for another. */
 void mw_watchdog_forget_last(void);
+/* The guard's process id; 0: there is none. */
+pid_t mw_watchdog_guard(void);
 /*
  * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. True
  * where nothing is there now, and where a process may not be looked at (any more): another traces it, or it has become

@@ -133,8 +133,13 @@ struct mw_error *mw_shared_memory_write(struct mw_shared_memory *memory, uint64_
 {
 	const struct jump_geometry *geometry = &rig.process.recorder.shared.geometry;
 
+	const uint64_t dictionary_end = geometry->dictionary + geometry->dictionary_capacity * sizeof(uint64_t);
+	bool in_rows = offset >= geometry->rows && offset <= geometry->rows_end && size <= geometry->rows_end - offset;
+	bool in_dictionary =
+		offset >= geometry->dictionary && offset <= dictionary_end && size <= dictionary_end - offset;
+
 	(void)memory;
-	insist(offset >= geometry->rows && offset <= geometry->rows_end && size <= geometry->rows_end - offset);
+	insist(in_rows || in_dictionary);
 	memcpy(rig.process.recorder.shared.base + offset, bytes, size);
 	return NULL;
 }

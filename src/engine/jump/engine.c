@@ -34,7 +34,7 @@ static struct jump_process *find_process(const struct mw_engine *base, pid_t pid
 	return NULL;
 }
 
-static struct mw_error *serve_meanwhile(struct jump_engine *engine);
+static void serve_meanwhile(struct jump_engine *engine);
 
 static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
@@ -391,7 +391,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 		MW_TRY(jump_drain_rename(process->drain));
 	MW_TRY(serve_exits(process));
 	take_sample(process, false);
-	if (due(&process->last.alive_ns, now, ALIVE_NS + process->engine->process_count * ALIVE_EACH_NS))
+	if (due(&process->last.alive_ns, now, ALIVE_NS + process->engine->alive * ALIVE_EACH_NS))
 		MW_TRY(look_alive(process));
 	if (!process->ended && jump_control(&process->recorder.shared)->given_up) {
 		/* Its threads waited longer than memwatch is ever away, and went on alone. */
@@ -423,9 +423,12 @@ static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns
 		ns = SHORT_NS;
 	if (deadline_ns && deadline_ns < now + ns)
 		ns = deadline_ns > now ? deadline_ns - now : 0;
-	for (size_t i = 0; i < engine->process_count; i++)
+	engine->alive = 0;
+	for (size_t i = 0; i < engine->process_count; i++) {
+		engine->alive += !engine->processes[i]->ended;
 		engine->fds[i] = (struct pollfd){.fd = engine->processes[i]->ended ? -1 : engine->processes[i]->pidfd,
 						 .events = POLLIN};
+	}
 	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
 	if (ppoll(engine->fds, engine->process_count, &span, NULL) <= 0)
 		return;
@@ -458,7 +461,7 @@ static struct mw_error *serve_all(struct jump_engine *engine, size_t *events, bo
 	return NULL;
 }
 
-static struct mw_error *serve_meanwhile(struct jump_engine *engine)
+static void serve_meanwhile(struct jump_engine *engine)
 {
 	size_t events = 0;
 	bool hurry = false;
@@ -466,10 +469,10 @@ static struct mw_error *serve_meanwhile(struct jump_engine *engine)
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct jump_process *process = engine->processes[i];
 
+		/* What is wrong with that one is nothing that the other is refused for. */
 		if (process->windowed && !process->ended && !process->quiesce.standing)
-			MW_TRY(serve(process, &events, &hurry));
+			mw_error_keep_first(&engine->failure, serve(process, &events, &hurry));
 	}
-	return NULL;
 }
 
 static void come_back(struct jump_engine *engine, enum mw_window_end end)
@@ -510,7 +513,10 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 	struct mw_error *err, *left = NULL;
 
 	jump_urgency_begin(&engine->urgency);
-	err = run_until(engine, deadline_ns, interrupt);
+	err = engine->failure;
+	engine->failure = NULL;
+	if (!err)
+		err = run_until(engine, deadline_ns, interrupt);
 	jump_urgency_lower(&engine->urgency);
 	if (err) {
 		engine->end = MW_END_LOST;
@@ -538,6 +544,7 @@ static void jump_destroy(struct mw_engine *base)
 	for (size_t i = 0; i < engine->process_count; i++)
 		jump_process_destroy(engine->processes[i]);
 	jump_heart_stop(engine);
+	mw_error_destroy(engine->failure);
 	free(engine->processes);
 	free(engine->fds);
 	free(engine->frames);

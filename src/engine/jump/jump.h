@@ -275,8 +275,10 @@ struct jump_engine {
 		struct mw_ring_control **controls;
 		size_t count;
 	} heart;
-	/* Serve those whose windows have begun, while another is prepared, which takes long. Errors: as of run(). */
-	struct mw_error *(*serve)(struct jump_engine *engine);
+	/* Serve those whose windows have begun, while another is prepared, which takes long. */
+	void (*serve)(struct jump_engine *engine);
+	struct mw_error *failure; /* of that; the next run() tells of it */
+	size_t alive;             /* processes whose windows are not over, at the last rest */
 	unsigned idle_rounds;
 	struct pollfd *fds; /* room for one of each process */
 	struct jump_urgency urgency;

@@ -39,7 +39,7 @@ static struct mw_error *compile(struct jump_process *process)
 			continue;
 		rows->tried = true;
 		if (process->engine && process->engine->serve && !process->windowed)
-			MW_TRY(process->engine->serve(process->engine));
+			process->engine->serve(process->engine);
 		MW_TRY(mw_file_rows_get(module->elf, process->survey.arch, &rows->compiled));
 		rows->generated = rows->compiled->generated;
 		MW_TRY(add_to_dictionary(process, rows->compiled, NULL));
