@@ -103,6 +103,8 @@ class Redis(unittest.TestCase):
 
     def test_full_cache(self):
         """As many entries are evicted as come: no growth, though jemalloc does not tell the sizes of those that go."""
+        if not mwlive.SOAK and mwlive.config.engine == 'trap':
+            self.skipTest('on a busy machine the pauses of engine trap can make it look like growth: see KNOWN-FLAKES')
         report, sent = self.watch_entries(70000, '--maxmemory', '12mb', '--maxmemory-policy', 'allkeys-lru')
         entries = [s for s in report['suspects'] if s['blocks'] > sent / 2]
         self.assertFalse(GROWS & {s['verdict'] for s in entries}, entries)

@@ -39,6 +39,7 @@ LIVE_TOPICS = {
     'snapshots': {'snapshot': ('moment', 'waits', 'vforks')},
     'forks': {'hostile_threads': ('fork', 'children'), 'jump_life': ('every_kind',)},
     'execs': {'corners': ('exec',)},
+    'caches': {'redis': ('full_cache',)},
     'children': {'children': ('killed', 'storm')},
     'windows': {'rollback': (), 'jump_code': ('over_and_over',), 'hostile_credentials': (), 'hostile_dlopen': ('begin_and_end',),
                 'faults': ('busy_threads', 'second_of_two'),
