@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* jump_rows_test.c: what stacks are walked by is compiled once for all processes that have a file, and each is told in the
- * numbers of its own dictionary. */
+/* jump_rows_test.c: the unwind rows of a file are compiled once for all processes that have it mapped, and written for each
+ * process with the numbers of its own dictionary. */
 #include "engine/jump/jump.h"
 
 #include "proc/maps.h"
