@@ -298,12 +298,10 @@ static const struct mw_cli_option record_options[] = {
 		      NULL, MOMENT, session.settle_ns),
 	MW_CLI_OPTION(
 		"children", 0, NOTHING, NULL, NULL,
-		"Watch what these processes fork and exec as well, from when it is found, and what comes to have a "
-		"name "
-		"or be in a group that is given; the default for a command that is launched. Each program has a window "
-		"of its own: where a process executes another, the window of what it was ends. Children that end "
-		"within "
-		"some hundredths of a second may not be seen.",
+		"Watch what these processes fork and exec as well, and what comes to have a given name or be in a "
+		"given group. The default for a launched command. Each program has a window of its own: when a process "
+		"executes another program, its window ends, and another begins. Children that end within some "
+		"hundredths of a second may not be seen.",
 		NULL, FLAG, session.children),
 	MW_CLI_OPTION("no-children", 0, NOTHING, NULL, "frees after it; forks and execs\n",
 		      "Watch a launched command alone, and nothing that it forks or executes.", NULL, FLAG,

@@ -296,7 +296,8 @@ void mw_follow_tell(const struct mw_follow *follow)
 {
 	if (follow->missed)
 		fprintf(stderr,
-			"memwatch: at least %" PRIu64 " child%s not in the report: %s ended too early, or can't be "
+			"memwatch: at least %" PRIu64
+			" child%s missing from the report: %s ended too soon, or can't be "
 			"watched\n",
 			follow->missed, follow->missed == 1 ? " is" : "ren are", follow->missed == 1 ? "it" : "they");
 }

@@ -653,11 +653,8 @@ static struct mw_error *end_windows(struct mw_session *session)
 		recorder->settles &= recorder->settling || ((!interrupted || leaks) && !is_over(session, i));
 	}
 	if (ended)
-		fprintf(stderr,
-			ended == 1 ? "memwatch: the heap of %zu process was not looked at: its window ended before\n"
-				   : "memwatch: the heaps of %zu processes were not looked at: their windows ended "
-				     "before\n",
-			ended);
+		fprintf(stderr, "memwatch: %zu heap%s not looked at, as the process's window had ended\n", ended,
+			ended == 1 ? " was" : "s were");
 	/* What waits to be served, of the window's as well. */
 	err = session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
 	if (!err)

@@ -277,7 +277,7 @@ struct jump_engine {
 	} heart;
 	/* Serve those whose windows have begun, while another is prepared, which takes long. */
 	void (*serve)(struct jump_engine *engine);
-	struct mw_error *failure; /* of that; the next run() tells of it */
+	struct mw_error *failure; /* of that; the next run() returns it */
 	size_t alive;             /* processes whose windows are not over, at the last rest */
 	unsigned idle_rounds;
 	struct pollfd *fds; /* room for one of each process */

@@ -56,7 +56,7 @@ struct place {
 	uint64_t vaddr, size;
 };
 
-/* A detour at vaddr. To look for branches into a function takes long, and its file alone tells of them. */
+/* A detour at vaddr. Looking for branches into a function takes long, and depends on the file alone. */
 static struct mw_error *make_detour(struct mw_elf *elf, const void *context, void **out)
 {
 	const struct place *place = context;
