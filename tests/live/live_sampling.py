@@ -6,7 +6,9 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 import mwlive
@@ -182,6 +184,10 @@ class Sampling(unittest.TestCase):
         target = mwlive.Target(self, 'sampled', 2, 1)
         kept = mwrec.Kept(self, target.pid, options=('--overload', 'drop'), complete=None)
         target.go()
+        # A fast machine keeps up with two threads.
+        kept.watch.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        kept.watch.process.send_signal(signal.SIGCONT)
         target.done()
         report, = kept.stop()
         target.finish()
