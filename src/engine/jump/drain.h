@@ -33,9 +33,13 @@ struct jump_clock {
 	uint64_t measured_tick, measured_ns;          /* what the clocks said when the newest pair was taken */
 };
 
+/* Does the vDSO read CLOCK_MONOTONIC without a system call? On x86 it does so only where one formula turns every
+ * processor's time stamp counter into the time: with the clock source tsc, but also in a virtual machine with kvm-clock or
+ * Hyper-V's TSC page whose host vouches for them. False if that can't be found out. */
+bool jump_clock_needs_no_call(void);
 /* Can the time stamp counter be relied on, constant and synchronised, as /proc/cpuinfo and the kernel's list of clock
- * sources say? False with the reason (static text). */
-bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why);
+ * sources, or the vDSO, say? False with the reason (static text). */
+bool jump_clock_judge(const char *cpuinfo, const char *sources, bool needs_no_call, const char **why);
 uint64_t jump_clock_tick(void);
 /* Measure the rate; takes about two milliseconds. The window begins now, too. */
 void jump_clock_init(struct jump_clock *clock);

@@ -128,7 +128,8 @@ static bool clock_usable(const char **why)
 	if (!mw_error_none(mw_proc_file_read(&cpuinfo, &size, "/proc/cpuinfo")))
 		return false;
 	*why = "cannot read which clock sources the kernel trusts (" SOURCES ")";
-	return mw_error_none(mw_proc_file_read(&sources, &size, SOURCES)) && jump_clock_judge(cpuinfo, sources, why);
+	return mw_error_none(mw_proc_file_read(&sources, &size, SOURCES)) &&
+	       jump_clock_judge(cpuinfo, sources, jump_clock_needs_no_call(), why);
 }
 
 /* Can the engine be used on this machine, with these options? UNSUPPORTED with the reason. */

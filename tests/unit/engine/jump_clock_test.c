@@ -2,12 +2,16 @@
 /* jump_clock_test.c: from ticks to nanoseconds, and when not to trust the ticks. */
 #include "base/clock.h"
 #include "engine/jump/drain.h"
+#include "proc/file.h"
 #include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,18 +24,37 @@ static void test_judge(void **state)
 	const char *why = NULL;
 
 	(void)state;
-	assert_true(jump_clock_judge(good, "tsc hpet acpi_pm \n", &why));
-	assert_true(jump_clock_judge(good, "kvm-clock tsc\n", &why));
+	assert_true(jump_clock_judge(good, "tsc hpet acpi_pm \n", false, &why));
+	assert_true(jump_clock_judge(good, "kvm-clock tsc\n", false, &why));
 	assert_null(why);
-	assert_false(jump_clock_judge(good, "kvm-clock acpi_pm \n", &why));
+	assert_false(jump_clock_judge(good, "kvm-clock acpi_pm \n", false, &why));
 	assert_non_null(strstr(why, "clock source"));
-	assert_false(jump_clock_judge(good, "not_tsc tsc_early\n", &why));
-	assert_false(jump_clock_judge("processor: 0\nflags: tsc constant_tsc\nx: nonstop_tsc\n", "tsc\n", &why));
+	assert_true(jump_clock_judge(good, "kvm-clock acpi_pm \n", true, &why));
+	assert_false(jump_clock_judge(good, "not_tsc tsc_early\n", false, &why));
+	assert_false(jump_clock_judge("processor: 0\nflags: tsc constant_tsc\nx: nonstop_tsc\n", "tsc\n", false, &why));
 	assert_non_null(strstr(why, "sleep"));
-	assert_false(jump_clock_judge("processor: 0\nflags: tsc nonstop_tsc constant_tsc_not\n", "tsc\n", &why));
+	assert_false(jump_clock_judge("processor: 0\nflags: tsc nonstop_tsc constant_tsc_not\n", "tsc\n", false, &why));
 	assert_non_null(strstr(why, "constant"));
-	assert_false(jump_clock_judge("", "", &why));
-	assert_false(jump_clock_judge("\nflags", "tsc", &why));
+	assert_false(jump_clock_judge("processor: 0\nflags: tsc constant_tsc\n", "kvm-clock\n", true, &why));
+	assert_false(jump_clock_judge("", "", false, &why));
+	assert_false(jump_clock_judge("\nflags", "tsc", false, &why));
+}
+
+static void test_needs_no_call(void **state)
+{
+	bool answer = jump_clock_needs_no_call();
+	char *source = NULL;
+	struct timespec now;
+
+	(void)state;
+	assert_true(mw_error_none(
+		mw_proc_file_read(&source, NULL, "/sys/devices/system/clocksource/clocksource0/current_clocksource")));
+	if (strcmp(source, "tsc\n") == 0 || strcmp(source, "hpet\n") == 0 || strcmp(source, "acpi_pm\n") == 0)
+		assert_int_equal(answer, source[0] == 't');
+	free(source);
+	/* This thread has no filter. */
+	assert_int_equal(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now), 0);
+	assert_int_equal(jump_clock_needs_no_call(), answer);
 }
 
 static struct jump_clock clock_of(uint64_t rate)
@@ -130,10 +153,8 @@ static void test_measured(void **state)
 UNIT_GROUP(jump_clock)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_judge),
-		cmocka_unit_test(test_reckoning),
-		cmocka_unit_test(test_adjusted),
-		cmocka_unit_test(test_measured),
+		cmocka_unit_test(test_judge),    cmocka_unit_test(test_needs_no_call), cmocka_unit_test(test_reckoning),
+		cmocka_unit_test(test_adjusted), cmocka_unit_test(test_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
