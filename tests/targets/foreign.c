@@ -3,6 +3,7 @@
  * foreign code32|dispatched|all_dispatched: a process of two kinds of code, as Wine has them. code32: its only thread
  * is in 32-bit code nearly all the time. dispatched: its system calls are handed to it as SIGSYS but for those that
  * libraries make, or all are. Handlers for the faults that come of all that are to stay, and to work.
+ * foreign try32: ends at once, killed where the machine runs no 32-bit code.
  */
 #include "target.h"
 
@@ -74,21 +75,21 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static KEEP void work_in_32(void)
+static KEEP void work_in_32(uint64_t duration_ms)
 {
 	unsigned char *code = low_memory(4096, PROT_READ | PROT_WRITE | PROT_EXEC);
 	const unsigned char *stack = low_memory(STACK, PROT_READ | PROT_WRITE);
-	uint64_t end = now_ms() + 3000;
+	uint64_t end = now_ms() + duration_ms;
 
 	const uint32_t back_at = (uint32_t)(uintptr_t)code + BACK;
 
 	memcpy(code, text, sizeof(text));
 	memcpy(code + BACK_ADDRESS, &back_at, sizeof(back_at));
-	while (now_ms() < end) {
+	do {
 		run_32(code, stack + STACK - 512);
 		free(target_filled(100, 1));
-	}
-	if (sigsetjmp(back, 1) == 0) {
+	} while (now_ms() < end);
+	if (duration_ms && sigsetjmp(back, 1) == 0) {
 		volatile int *nowhere = NULL;
 
 		OPAQUE(nowhere);
@@ -131,12 +132,16 @@ int main(int argc, char **argv)
 	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
 
 	if (argc != 2)
-		target_fail("usage: foreign code32|dispatched|all_dispatched");
+		target_fail("usage: foreign try32|code32|dispatched|all_dispatched");
+	if (strcmp(argv[1], "try32") == 0) {
+		work_in_32(0);
+		return 0;
+	}
 	if (sigaction(SIGSEGV, &action, NULL) != 0 || sigaction(SIGSYS, &action, NULL) != 0)
 		target_fail("sigaction");
 	target_ready();
 	if (strcmp(argv[1], "code32") == 0)
-		work_in_32();
+		work_in_32(3000);
 	else
 		work_dispatched(strcmp(argv[1], "dispatched") == 0 ? (unsigned long)1 << 46 : 0);
 	target_say("handled", (uint64_t)handled);
