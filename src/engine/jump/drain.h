@@ -326,6 +326,9 @@ static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number
  * is a number that grows with time: steps may be left out, and then what was waited counts as of the last one. */
 uint64_t jump_drain_waited(struct jump_drain *drain, uint64_t step);
 
+/* All that the recorder counts as it works: as long as that is the same nothing has come from it. */
+uint64_t jump_drain_counted(const struct jump_drain *drain);
+
 /* Wait until all is read that is recorded now; is it? */
 void jump_drain_await(struct jump_drain *drain);
 bool jump_drain_caught_up(const struct jump_drain *drain);

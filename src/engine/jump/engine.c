@@ -5,10 +5,12 @@
 #include "engine/engines.h"
 #include "proc/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +54,12 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 		free(engine);
 		return mw_error_nomem();
 	}
+	engine->ends = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->ends < 0) {
+		free(engine->frames);
+		free(engine);
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot wait for the ends of processes");
+	}
 	engine->others = (struct mw_orphans){.known = is_known, .context = engine};
 	mw_orphans_spare(&engine->others);
 	*out = &engine->base;
@@ -85,6 +93,7 @@ static void remove_process(struct jump_engine *engine, struct jump_process *proc
 				(engine->process_count - i) * sizeof(struct jump_process *));
 			break;
 		}
+	epoll_ctl(engine->ends, EPOLL_CTL_DEL, process->pidfd, NULL);
 	jump_process_destroy(process);
 }
 
@@ -92,8 +101,8 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 				    const struct mw_event_sink *sink, bool *again)
 {
 	struct jump_process **processes;
+	struct epoll_event end = {.events = EPOLLIN | EPOLLONESHOT};
 	struct jump_process *process = NULL;
-	struct pollfd *fds;
 	struct mw_error *err;
 
 	*again = false;
@@ -101,14 +110,14 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 	if (!processes)
 		return mw_error_nomem();
 	engine->processes = processes;
-	fds = reallocarray(engine->fds, engine->process_count + 1, sizeof(*fds));
-	if (!fds)
-		return mw_error_nomem();
-	engine->fds = fds;
 	MW_TRY(jump_process_create(engine, pid, sink, &process));
 	process->launched = launched;
 	engine->processes[engine->process_count++] = process;
-	err = jump_prepare(process);
+	end.data.ptr = process;
+	if (epoll_ctl(engine->ends, EPOLL_CTL_ADD, process->pidfd, &end) < 0)
+		err = mw_error_create(MW_ERROR_SYSTEM, errno, "cannot wait for the end of process %d", pid);
+	else
+		err = jump_prepare(process);
 	if (!err)
 		return NULL;
 	*again = !launched && mw_error_kind(err) == MW_ERROR_UNSUPPORTED && in_motion(process);
@@ -307,6 +316,9 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define ACTIVE_NS     (MS + MS / 2) /* an answer may be waited for */
 #define LONG_NS       (3 * MS)      /* a thread that begins to allocate hardly waits for more than its share then */
 #define IDLE_ROUNDS   4
+#define MOST_ENDS     64         /* heard of at once */
+#define QUIET_NS      (500 * MS) /* a process that has recorded nothing for so long … */
+#define QUIET_TURN_NS (200 * MS) /* … is served as rarely, until it does */
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
 static bool became_another(const struct jump_process *process)
@@ -369,12 +381,28 @@ static void allow_slow(struct jump_process *process)
 		__atomic_store_n(&control->slow_allowed, share, __ATOMIC_RELAXED);
 }
 
+/* Nothing has come from it for a while, and nothing else is due. */
+static bool is_quiet(struct jump_process *process, uint64_t now)
+{
+	uint64_t counted = jump_drain_counted(process->drain);
+
+	if (counted != process->last.counted) {
+		process->last.counted = counted;
+		process->last.event_ns = now;
+	}
+	return now - process->last.event_ns > QUIET_NS && now - process->last.sample_ns < SAMPLE_NS &&
+	       now - process->last.served_ns < SAMPLE_NS && process->patches.loader_hooked;
+}
+
 static struct mw_error *serve(struct jump_process *process, size_t *events, bool *hurry)
 {
 	uint64_t now = jump_now(process);
 
 	if (process->signalled && jump_has_exited(process))
 		return look_alive(process);
+	if (is_quiet(process, now))
+		return NULL;
+	process->last.served_ns = now;
 	jump_answer(process);
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
@@ -411,6 +439,8 @@ static uint64_t least(uint64_t a, uint64_t b)
  * come to run at any time, and then fills its ring as fast as it did before. */
 static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
 {
+	struct pollfd ends = {.fd = engine->ends, .events = POLLIN};
+	struct epoll_event ended[MOST_ENDS];
 	struct timespec span;
 	uint64_t now = mw_clock_ns(), ns = UINT64_MAX;
 
@@ -425,16 +455,13 @@ static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns
 	if (deadline_ns && deadline_ns < now + ns)
 		ns = deadline_ns > now ? deadline_ns - now : 0;
 	engine->alive = 0;
-	for (size_t i = 0; i < engine->process_count; i++) {
-		engine->alive += !engine->processes[i]->ended;
-		engine->fds[i] = (struct pollfd){.fd = engine->processes[i]->ended ? -1 : engine->processes[i]->pidfd,
-						 .events = POLLIN};
-	}
-	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
-	if (ppoll(engine->fds, engine->process_count, &span, NULL) <= 0)
-		return;
 	for (size_t i = 0; i < engine->process_count; i++)
-		engine->processes[i]->signalled |= engine->fds[i].revents != 0;
+		engine->alive += !engine->processes[i]->ended;
+	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
+	if (ppoll(&ends, 1, &span, NULL) <= 0)
+		return;
+	for (int i = 0, count = epoll_wait(engine->ends, ended, MOST_ENDS, 0); i < count; i++)
+		((struct jump_process *)ended[i].data.ptr)->signalled = true;
 }
 
 static bool anything_left(const struct jump_engine *engine)
@@ -547,7 +574,7 @@ static void jump_destroy(struct mw_engine *base)
 	jump_heart_stop(engine);
 	mw_error_destroy(engine->failure);
 	free(engine->processes);
-	free(engine->fds);
+	mw_cleanup_close(&engine->ends);
 	free(engine->frames);
 	free(engine);
 }

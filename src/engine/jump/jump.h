@@ -189,7 +189,8 @@ struct jump_transition {
 
 /* When it was last done (engine.c). */
 struct jump_last {
-	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns;
+	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns, served_ns;
+	uint64_t counted, event_ns; /* what the recorder had counted, and when that was last another */
 };
 
 struct jump_process {
@@ -280,7 +281,7 @@ struct jump_engine {
 	struct mw_error *failure; /* of that; the next run() returns it */
 	size_t alive;             /* processes whose windows are not over, at the last rest */
 	unsigned idle_rounds;
-	struct pollfd *fds; /* room for one of each process */
+	int ends; /* epoll of the processes' pidfds */
 	struct jump_urgency urgency;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };
