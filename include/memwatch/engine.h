@@ -147,6 +147,9 @@ struct mw_engine_options {
 	 * not all are seen so early. May be NULL. */
 	void (*forked)(void *context, pid_t child, pid_t parent);
 	void *forked_context;
+	/* run() comes back soon where that descriptor is readable, if `wakes`. Borrowed, until destroy(). */
+	bool wakes;
+	int wake_fd;
 };
 
 struct mw_engine_ops {

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
+#include "proc/births.h"
 #include "proc/program.h"
 #include "proc/status.h"
 #include "session/select.h"
@@ -17,12 +18,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COST_SHARE    100                 /* a look takes at most this part of the time until the next one */
-#define GROUP_NS      UINT64_C(500000000) /* between two looks at who has a name */
-#define FORKED_NS     UINT64_C(20000000)  /* that a forked child is given to exec */
-#define AGAIN_NS      UINT64_C(20000000)  /* until the next attempt to attach */
-#define REFUSED_NS    UINT64_C(200000000) /* between two looks at what one that can't be watched has become */
-#define MOST_ATTEMPTS 25                  /* a program's libraries may take half a second to load */
+#define COST_SHARE    100                  /* a look takes at most this part of the time until the next one */
+#define GROUP_NS      UINT64_C(500000000)  /* between two looks at who has a name */
+#define CHECK_NS      UINT64_C(1000000000) /* between two looks for children that the kernel has told of */
+#define FORKED_NS     UINT64_C(20000000)   /* that a forked child is given to exec */
+#define HEARD_NS      UINT64_C(5000000)    /* … where the kernel tells of that */
+#define SHORT_NS      UINT64_C(10000000)   /* that a program is given to end by itself */
+#define AGAIN_NS      UINT64_C(20000000)   /* until the next attempt to attach; the first ones follow sooner */
+#define REFUSED_NS    UINT64_C(200000000)  /* between two looks at what one that can't be watched has become */
+#define MOST_ATTEMPTS 25                   /* a program's libraries may take half a second to load */
 #define MOST_MESSAGES 10
 
 static struct mw_follow_child *find(const struct mw_follow *follow, pid_t pid)
@@ -38,12 +42,18 @@ static void drop(struct mw_follow *follow, struct mw_follow_child *child)
 	*child = follow->children[--follow->count];
 }
 
+void mw_follow_listen(struct mw_follow *follow)
+{
+	follow->births = mw_births_open();
+}
+
 void mw_follow_note(struct mw_follow *follow, pid_t child, pid_t parent)
 {
 	struct mw_follow_child *known = find(follow, child);
-	uint64_t started;
+	uint64_t started = 0;
 
-	if (!mw_stat_read(child, MW_STAT_START, &started) || (known && known->started == started))
+	/* Of one that has ended already the children may live. */
+	if (mw_stat_read(child, MW_STAT_START, &started) ? known && known->started == started : known != NULL)
 		return;
 	/* Another had that number. */
 	if (known) {
@@ -132,20 +142,49 @@ static void note_became(struct mw_follow *follow, struct mw_recorder *recorder)
 static struct mw_error *find_children(struct mw_session *session)
 {
 	struct mw_follow *follow = &session->follow;
+	uint64_t now = mw_clock_ns();
+	bool look = follow->births < 0 || now >= follow->check_due_ns;
 
+	if (look)
+		follow->check_due_ns = now + CHECK_NS;
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];
 
 		if (recorder->key != recorder->pid)
 			continue;
-		if (!mw_session_window(session, i)->over)
+		if (!mw_session_window(session, i)->over && look)
 			MW_TRY(note_children(session, recorder->pid));
 		else if (mw_session_window(session, i)->ended == MW_END_EXEC && !recorder->became)
 			note_became(follow, recorder);
 	}
-	for (size_t i = 0; i < follow->count; i++)
+	for (size_t i = 0; i < follow->count && look; i++)
 		MW_TRY(note_children(session, follow->children[i].pid));
 	return NULL;
+}
+
+static bool is_known(const struct mw_session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->count; i++)
+		if (session->recorders[i].key == pid)
+			return true;
+	return find(&session->follow, pid) != NULL;
+}
+
+/* What the kernel has told since. */
+static void hear(struct mw_session *session)
+{
+	struct mw_follow *follow = &session->follow;
+	struct mw_follow_child *child;
+	struct mw_birth birth;
+
+	while (follow->births >= 0 && (birth = mw_birth_next(follow->births)).kind != MW_BIRTH_NONE) {
+		if (birth.kind == MW_BIRTH_LOST)
+			follow->check_due_ns = 0;
+		else if (birth.kind == MW_BIRTH_EXEC && (child = find(follow, birth.pid)) != NULL)
+			child->execed_ns = mw_clock_ns();
+		else if (birth.kind == MW_BIRTH_FORK && is_known(session, birth.parent) && is_other(session, birth.pid))
+			mw_follow_note(follow, birth.pid, birth.parent);
+	}
 }
 
 /* --- watching them ------------------------------------------------------------------------------------------------- */
@@ -215,7 +254,7 @@ static struct mw_error *attempt(struct mw_session *session, pid_t pid)
 		refuse(follow, child, err);
 	} else {
 		if (child)
-			child->due_ns = mw_clock_ns() + AGAIN_NS;
+			child->due_ns = mw_clock_ns() + (AGAIN_NS >> (child->attempts < 4 ? 4 - child->attempts : 0));
 		mw_error_destroy(err);
 	}
 	/* That may have taken a while. */
@@ -239,11 +278,15 @@ static void look_again(struct mw_follow *follow, struct mw_follow_child *child)
 	follow->missed--;
 }
 
-static bool is_due(const struct mw_follow_child *child)
+static bool is_due(const struct mw_follow *follow, const struct mw_follow_child *child)
 {
 	uint64_t now = mw_clock_ns();
 
-	return now >= child->due_ns && (now >= child->seen_ns + FORKED_NS || !is_copy(child));
+	if (now < child->due_ns)
+		return false;
+	if (follow->births >= 0)
+		return child->execed_ns ? now >= child->execed_ns + SHORT_NS : now >= child->seen_ns + HEARD_NS;
+	return now >= child->seen_ns + FORKED_NS || !is_copy(child);
 }
 
 static struct mw_error *watch_children(struct mw_session *session)
@@ -261,7 +304,7 @@ static struct mw_error *watch_children(struct mw_session *session)
 			drop(follow, child);
 		} else if (child->refused) {
 			look_again(follow, child);
-		} else if (is_due(child)) {
+		} else if (is_due(follow, child)) {
 			MW_TRY(attempt(session, pid));
 		}
 		/* Else another has its place now. */
@@ -275,12 +318,14 @@ struct mw_error *mw_follow_look(struct mw_session *session, bool now)
 	struct mw_follow *follow = &session->follow;
 	uint64_t begin = mw_clock_ns(), cost;
 
-	if (begin < follow->due_ns && !now)
-		return NULL;
-	MW_TRY(find_others(session));
-	MW_TRY(find_children(session));
-	cost = mw_clock_ns() - begin;
-	follow->due_ns = begin + (cost * COST_SHARE > MW_FOLLOW_SLICE_NS ? cost * COST_SHARE : MW_FOLLOW_SLICE_NS);
+	hear(session);
+	if (begin >= follow->due_ns || now) {
+		MW_TRY(find_others(session));
+		MW_TRY(find_children(session));
+		cost = mw_clock_ns() - begin;
+		follow->due_ns =
+			begin + (cost * COST_SHARE > MW_FOLLOW_SLICE_NS ? cost * COST_SHARE : MW_FOLLOW_SLICE_NS);
+	}
 	return watch_children(session);
 }
 
@@ -304,6 +349,7 @@ void mw_follow_tell(const struct mw_follow *follow)
 
 void mw_follow_deinit(struct mw_follow *follow)
 {
+	mw_cleanup_close(&follow->births);
 	free(follow->children);
-	*follow = (struct mw_follow){.count = 0};
+	*follow = MW_FOLLOW_NONE;
 }

@@ -139,7 +139,8 @@ static void on_forked(void *context, pid_t child, pid_t parent)
 {
 	struct mw_session *session = context;
 
-	mw_follow_note(&session->follow, child, parent);
+	if (session->follow.births < 0)
+		mw_follow_note(&session->follow, child, parent);
 }
 
 static bool follows(const struct mw_session_options *options)
@@ -217,7 +218,7 @@ static struct mw_error *create_engine(struct mw_session *session)
 {
 	const struct mw_session_options *options = session->options;
 	const struct mw_engine_ops *ops = mw_engine_find(options->engine);
-	const struct mw_engine_options engine_options = {
+	struct mw_engine_options engine_options = {
 		.track_heap = options->track_heap,
 		.track_vm = options->track_vm,
 		.depth = options->depth,
@@ -240,6 +241,10 @@ static struct mw_error *create_engine(struct mw_session *session)
 	if (!ops)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "this memwatch was built without engine '%s'",
 				       options->engine);
+	if (follows(options))
+		mw_follow_listen(&session->follow);
+	engine_options.wakes = session->follow.births >= 0;
+	engine_options.wake_fd = session->follow.births;
 	return ops->create(&engine_options, &session->engine);
 }
 
@@ -701,7 +706,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 
 void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress)
 {
-	*session = (struct mw_session){.options = options, .launch = MW_LAUNCH_NONE};
+	*session = (struct mw_session){.options = options, .launch = MW_LAUNCH_NONE, .follow = MW_FOLLOW_NONE};
 	mw_progress_init(&session->progress, progress);
 }
 

@@ -6,6 +6,7 @@ they were, whatever becomes of memwatch or of their parent.
 import copy
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -93,6 +94,37 @@ class Children(unittest.TestCase):
         self.watch.stop()
         self.check_workers(self.watch.reports)
         self.finish()
+
+    def test_daemons(self):
+        """Who has forked them has ended before anybody can look."""
+        if os.geteuid() != 0 or [int(n) for n in re.findall('[0-9]+', os.uname().release)[:2]] < [6, 6]:
+            self.skipTest('the kernel does not tell of forks')
+        self.start('daemon')
+        self.let_work()
+        self.watch.stop()
+        self.check_workers(self.watch.reports)
+        self.finish()
+
+    def test_number_is_reused(self):
+        """A worker that has the number of one that has ended is another process."""
+        family = mwlive.Target(self, 'family', 'reuse')
+        watch = mwlive.Watch(self, family.pid, options=('--children',))
+        family.go()
+        workers = []
+        for k in range(2):
+            workers.append(family.done()[f'worker{k}'])
+            if workers[k] == 0:
+                self.skipTest('the kernel does not give the numbers that are asked for')
+            mwlive.wait_until(lambda: self.is_watched(workers[-1], family.pid), f'worker {k} is watched', seconds=15)
+            family.go()
+        family.done()
+        watch.stop()
+        self.assertEqual(workers[0], workers[1])
+        leaks = [(r['target']['pid'], mwlive.total_of(mwlive.select(r, 'family_leak'))['impacting'])
+                 for r in watch.reports[1:]]
+        self.assertEqual(leaks[0], (workers[0], {'count': 10, 'bytes': 600}))
+        self.assertEqual(leaks[-1], (workers[0], {'count': 20, 'bytes': 1220}))
+        family.finish()
 
     def test_parent_is_killed(self):
         self.start()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A target in a mount and pid namespace of its own, whose files the host's names do not lead to."""
+import json
 import os
 import re
 import shutil
@@ -44,6 +45,9 @@ class Container(unittest.TestCase):
         mwlive.compare(self, answer, report)
         leak, = mwlive.select(report, 'simple_leak')
         self.assertEqual(leak['frames'][0]['module'], '/app/program')
+        # By the path that it has there, which no process of the host's has.
+        document, _ = mwlive.memwatch(self, '-p', '/app/program', '-d', '0.1', '--engine', mwlive.config.engine, '--json', '-')
+        self.assertEqual(json.loads(document)['target']['pid'], target.pid)
         target.finish()
 
     def test_dynamic(self):

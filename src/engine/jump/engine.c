@@ -317,6 +317,7 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define LONG_NS       (3 * MS)      /* a thread that begins to allocate hardly waits for more than its share then */
 #define IDLE_ROUNDS   4
 #define MOST_ENDS     64         /* heard of at once */
+#define WAKE_NS       (2 * MS)   /* from one time that we were woken to the next */
 #define QUIET_NS      (500 * MS) /* a process that has recorded nothing for so long … */
 #define QUIET_TURN_NS (200 * MS) /* … is served as rarely, until it does */
 
@@ -435,9 +436,18 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* For one time. Not so often that news of no concern keep us from resting. */
+static void arm_wake(struct jump_engine *engine)
+{
+	struct epoll_event wake = {.events = EPOLLIN | EPOLLONESHOT};
+
+	if (epoll_ctl(engine->ends, EPOLL_CTL_MOD, engine->options.wake_fd, &wake) < 0)
+		(void)epoll_ctl(engine->ends, EPOLL_CTL_ADD, engine->options.wake_fd, &wake);
+}
+
 /* Rest for as long as the rings can do without us, or until something ends. A thread that has not run for a while may
  * come to run at any time, and then fills its ring as fast as it did before. */
-static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
+static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns, bool *woken)
 {
 	struct pollfd ends = {.fd = engine->ends, .events = POLLIN};
 	struct epoll_event ended[MOST_ENDS];
@@ -457,11 +467,20 @@ static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns
 	engine->alive = 0;
 	for (size_t i = 0; i < engine->process_count; i++)
 		engine->alive += !engine->processes[i]->ended;
+	if (engine->options.wakes && now - engine->woken_ns > WAKE_NS)
+		arm_wake(engine);
 	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
 	if (ppoll(&ends, 1, &span, NULL) <= 0)
 		return;
-	for (int i = 0, count = epoll_wait(engine->ends, ended, MOST_ENDS, 0); i < count; i++)
-		((struct jump_process *)ended[i].data.ptr)->signalled = true;
+	for (int i = 0, count = epoll_wait(engine->ends, ended, MOST_ENDS, 0); i < count; i++) {
+		struct jump_process *process = ended[i].data.ptr;
+
+		if (process)
+			process->signalled = true;
+		*woken |= !process;
+	}
+	if (*woken)
+		engine->woken_ns = now;
 }
 
 static bool anything_left(const struct jump_engine *engine)
@@ -514,7 +533,7 @@ static struct mw_error *run_until(struct jump_engine *engine, uint64_t deadline_
 {
 	while (anything_left(engine)) {
 		size_t events = 0;
-		bool hurry = false;
+		bool hurry = false, woken = false;
 
 		MW_TRY(serve_all(engine, &events, &hurry));
 		jump_urgency_note(&engine->urgency, true);
@@ -528,8 +547,12 @@ static struct mw_error *run_until(struct jump_engine *engine, uint64_t deadline_
 		}
 		if (hurry)
 			continue;
-		rest(engine, events, deadline_ns);
+		rest(engine, events, deadline_ns, &woken);
 		jump_urgency_note(&engine->urgency, false);
+		if (woken) {
+			come_back(engine, MW_END_DURATION);
+			return NULL;
+		}
 	}
 	come_back(engine, MW_END_EXIT);
 	return NULL;

@@ -281,7 +281,8 @@ struct jump_engine {
 	struct mw_error *failure; /* of that; the next run() returns it */
 	size_t alive;             /* processes whose windows are not over, at the last rest */
 	unsigned idle_rounds;
-	int ends; /* epoll of the processes' pidfds */
+	int ends; /* epoll of the processes' pidfds, and of what wakes us */
+	uint64_t woken_ns;
 	struct jump_urgency urgency;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };

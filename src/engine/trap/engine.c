@@ -6,11 +6,14 @@
 #include "proc/peek.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define TICK_USEC 20000
 
@@ -30,9 +33,14 @@ static struct mw_error *tick_start(struct trap_engine *engine)
 {
 	const struct itimerval period = {{0, TICK_USEC}, {0, TICK_USEC}};
 	const struct sigaction action = {.sa_handler = on_alarm};
+	const struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = gettid()};
+	int fd = engine->options.wake_fd;
 
 	if (sigaction(SIGALRM, &action, &old_alarm) || setitimer(ITIMER_REAL, &period, NULL))
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot start a timer");
+	/* Else the tick does. */
+	if (engine->options.wakes && fcntl(fd, F_SETSIG, SIGALRM) == 0 && fcntl(fd, F_SETOWN_EX, &owner) == 0)
+		(void)fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK);
 	engine->ticking = true;
 	return NULL;
 }
@@ -45,6 +53,8 @@ static void tick_stop(struct trap_engine *engine)
 	if (!engine->ticking)
 		return;
 	setitimer(ITIMER_REAL, &never, NULL);
+	if (engine->options.wakes)
+		(void)fcntl(engine->options.wake_fd, F_SETFL, O_NONBLOCK);
 	/* A tick that has fallen and is yet to be delivered is thrown away: by the old action it might end memwatch. */
 	sigaction(SIGALRM, &ignore, NULL);
 	sigaction(SIGALRM, &old_alarm, NULL);
@@ -564,6 +574,13 @@ static void note_ends(struct trap_engine *engine)
 	engine->aim_ns = near ? next : 0;
 }
 
+static bool is_woken(const struct trap_engine *engine)
+{
+	struct pollfd wake = {.fd = engine->options.wake_fd, .events = POLLIN};
+
+	return engine->options.wakes && poll(&wake, 1, 0) == 1;
+}
+
 static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
 {
 	while (anything_left(engine)) {
@@ -583,7 +600,7 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 			come_back(engine, *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT);
 			return NULL;
 		}
-		if (deadline_ns && mw_clock_ns() >= deadline_ns) {
+		if ((deadline_ns && mw_clock_ns() >= deadline_ns) || (!tid && is_woken(engine))) {
 			come_back(engine, MW_END_DURATION);
 			return NULL;
 		}
