@@ -41,7 +41,13 @@ class Children(unittest.TestCase):
         mwlive.wait_until(lambda: all(self.is_watched(pid, self.family.pid) for pid in self.workers), 'the workers are watched', seconds=15)
 
     def is_watched(self, pid, parent=None):
-        """A forked child has its parent's hooks for a moment, and its recorder's memory."""
+        """A forked child has its parent's hooks for a moment, and its recorder's memory: it is, and still is later."""
+        if not self.is_hooked(pid, parent):
+            return False
+        time.sleep(0.1)
+        return self.is_hooked(pid, parent)
+
+    def is_hooked(self, pid, parent):
         if any(mwlive.state(tid) == 't' for tid in mwlive.tids(pid)):
             return False
         if mwlive.config.engine == 'jump' and not recorders(pid) - (recorders(parent) if parent else set()):
