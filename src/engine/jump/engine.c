@@ -391,6 +391,9 @@ static bool is_quiet(struct jump_process *process, uint64_t now)
 		process->last.counted = counted;
 		process->last.event_ns = now;
 	}
+	/* It is still taken to fill its rings fast. */
+	if (jump_drain_rest(process->drain) != UINT64_MAX)
+		return false;
 	return now - process->last.event_ns > QUIET_NS && now - process->last.sample_ns < SAMPLE_NS &&
 	       now - process->last.served_ns < SAMPLE_NS && process->patches.loader_hooked;
 }
