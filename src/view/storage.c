@@ -32,7 +32,8 @@ enum mw_growth_verdict mw_storage_judge(const struct mw_course *course)
 	quiet = course->seconds - last;
 	if (pause > 0 && quiet >= QUIET * course->seconds && quiet > PAUSES * pause)
 		return MW_GROWTH_PLATEAU;
-	if (rises < (older ? 2 : 3) || (rises < 3 && quiet > MARGIN * pause))
+	/* Replaced once is not again and again, whatever else came with it. */
+	if (rises < (older ? 2 : 3) || course->in->replaced.larger < 2 || (rises < 3 && quiet > MARGIN * pause))
 		return MW_GROWTH_TOO_SHORT;
 	/* A buffer that is made as large as is needed just then. */
 	if (course->fall > 0 && course->in->impacting.count == 1 &&

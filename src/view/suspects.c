@@ -142,9 +142,21 @@ static bool is_of_system(const char *module)
 	return module[0] != '/';
 }
 
+/* Inlined, or made of a template, from a header that came with a library. */
+static bool is_of_header(const char *file)
+{
+	static const char *const directories[] = {"/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm",
+						  "/usr/local/include/"};
+
+	for (size_t i = 0; file && i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (strncmp(file, directories[i], strlen(directories[i])) == 0)
+			return true;
+	return false;
+}
+
 static bool is_own(const struct mw_report_frame *frame, const char *exe)
 {
-	return frame->module && !frame->generated &&
+	return frame->module && !frame->generated && !is_of_header(frame->file) &&
 	       ((exe && strcmp(frame->module, exe) == 0) || !is_of_system(frame->module));
 }
 
@@ -586,7 +598,8 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 			suspect->freed ? ". Not certain: memory that is freed much later would look the same."
 			: sampled ? ". No sampled block of it was freed, so a cache that is still filling would look "
 				    "the same."
-				  : ". Nothing of it was freed, so a cache that is still filling would look the same.");
+				  : ". None of these blocks was freed, so a cache that is still filling would look the "
+				    "same.");
 	else if (suspect->verdict == MW_GROWTH_STEADY_STATE && !suspect->certain)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ". That is judged by sizes, as who allocated the older blocks is not known.");

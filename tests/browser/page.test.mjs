@@ -380,7 +380,7 @@ test("suspects: the leak first, in words, with the report's figures", async () =
 	await page.waitForSelector(".suspect:first-child .why"); // open from the begin
 	const text = await first.textContent();
 	assert.match(text, /rose by 84\.0 KiB a second on average, in a nearly straight line \(fit 0\.99 of 1\)/);
-	assert.match(text, /Nothing of it was freed, so a cache that is still filling would look the same\./);
+	assert.match(text, /None of these blocks was freed, so a cache that is still filling would look the same\./);
 	assert.match(text, /None of its blocks was freed\./);
 	assert.match(text, /main.c:12/);
 	const held = await page.$$eval(".suspect", (all) => all.map((one) => Number(one.querySelector(".held data").value)));

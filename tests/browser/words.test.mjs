@@ -107,7 +107,7 @@ test("stacks of one line are one suspect, with the report's sentence", async () 
 test("a verdict that is not certain says what else it may be", async () => {
 	const lived = { min: 1e6, median: 1e9, p99: 7e9, max: 8e9 };
 	const doubts = [
-		[growth("steady growth", { certain: false }), null, "Nothing of it was freed, so a cache that is still filling would look the same."],
+		[growth("steady growth", { certain: false }), null, "None of these blocks was freed, so a cache that is still filling would look the same."],
 		[growth("steady growth", { certain: true }), null, null],
 		[growth("stepwise growth", { certain: false, freed_share: 0.5 }), null, /likely, not certain.*freed much later/],
 		[growth("steady state", { certain: false }), null, /judged by sizes/],

@@ -67,7 +67,7 @@ export function reservation({ growth, lifetime_ns, impacting }: Stack, window: n
 		return `Blocks of this stack live up to ${seconds(lived)}: to tell, watch for ${longer(Math.max(2 * window, 3 * lived))}.`;
 	}
 	if (growth.verdict === "steady state") return "This is judged by sizes, as it is not known who allocated the older blocks.";
-	return growth.freed_share === 0 ? "Nothing of it was freed, so a cache that is still filling would look the same." : "This is likely, not certain: memory that is freed much later would look the same.";
+	return growth.freed_share === 0 ? "None of these blocks was freed, so a cache that is still filling would look the same." : "This is likely, not certain: memory that is freed much later would look the same.";
 }
 
 function rateText(growth: Growth): string[] {
