@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "proc/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,9 @@ struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void 
 
 struct mw_error *mw_tracee_seize(pid_t tid)
 {
+	/* Not all kernels refuse it. */
+	if (mw_stat_kernel_worker(tid))
+		return mw_error_create(MW_ERROR_DENIED, EPERM, "thread %d is one of the kernel's", (int)tid);
 	return mw_tracee_request(PTRACE_SEIZE, tid, 0, (void *)TRACE_OPTIONS, "attach to");
 }
 

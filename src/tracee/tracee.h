@@ -90,7 +90,8 @@ struct mw_error *mw_regs_words(pid_t tid, const struct mw_tracee_regs *regs, uin
 /* One ptrace request that gives 0. Errors: "cannot WHAT thread TID", GONE, DENIED, SYSTEM. */
 struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what) MW_MUST_CHECK;
 
-/* Seize a thread that need not be stopped; it runs on. New threads and children will be seized too. */
+/* Seize a thread that need not be stopped; it runs on. New threads and children will be seized too. Errors: GONE, DENIED
+ * (also one of the kernel's, which would be at no place where it could be made to do anything), SYSTEM. */
 struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
 /*
  * Hear of a thread's next stop or end, as waitpid() tells it; `flags`: WNOHANG or 0. A stop for a signal is looked at,
