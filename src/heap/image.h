@@ -72,6 +72,8 @@ struct mw_image {
 	const struct mw_image_kernel_word *kernel_words;
 	size_t kernel_word_count;
 	bool kernel_words_hidden; /* there may be more of them: nothing is certainly lost */
+	bool requests_hidden;     /* as it has an io_uring, or uses aio */
+	bool unreadable;          /* there is memory that can't be read: nothing is certainly lost */
 	bool consistent; /* of one moment; false: the process ran while it was read, and words may have changed */
 };
 

@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "base/vector.h"
 #include "proc/file.h"
+#include "proc/status.h"
 #include "tracee/altstacks.h"
 
 #include <ctype.h>
@@ -14,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define OF_THREAD  O_EXCL    /* PIDFD_THREAD */
 #define QUEUE_SIZE (1 << 20) /* bytes of all pipes: what a pipe holds at most without privileges */
 
 static struct mw_error *add(struct mw_kernel_words *words, uint64_t word, enum mw_kernel_word kind, int of)
@@ -52,23 +55,20 @@ static struct mw_error *add_all(struct mw_kernel_words *words, const char *path,
 	return err;
 }
 
-static bool is_epoll(DIR *directory, const char *name)
-{
-	char target[64];
-	ssize_t got = readlinkat(dirfd(directory), name, target, sizeof(target) - 1);
-
-	target[got > 0 ? got : 0] = '\0';
-	return strcmp(target, "anon_inode:[eventpoll]") == 0;
-}
-
-static struct mw_error *add_epolls(struct mw_kernel_words *words, pid_t pid, DIR *directory)
+static struct mw_error *add_descriptors(struct mw_kernel_words *words, pid_t tid, DIR *directory)
 {
 	const struct dirent *entry;
 
-	while ((entry = readdir(directory)) != NULL)
-		if (isdigit((unsigned char)*entry->d_name) && is_epoll(directory, entry->d_name))
-			MW_TRY(add_all(words, mw_path("/proc/%d/fdinfo/%.10s", (int)pid, entry->d_name).text,
+	while ((entry = readdir(directory)) != NULL) {
+		char target[64];
+		ssize_t got = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
+
+		target[got > 0 ? got : 0] = '\0';
+		if (strcmp(target, "anon_inode:[eventpoll]") == 0)
+			MW_TRY(add_all(words, mw_path("/proc/%d/fdinfo/%.10s", (int)tid, entry->d_name).text,
 				       " data:", atoi(entry->d_name)));
+		words->requests |= strcmp(target, "anon_inode:[io_uring]") == 0;
+	}
 	return NULL;
 }
 
@@ -97,14 +97,16 @@ static struct mw_error *add_timers(struct mw_kernel_words *words, pid_t pid)
 
 struct mw_error *mw_kernel_words_read(pid_t pid, struct mw_kernel_words *words)
 {
-	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)pid).text);
+	/* A main thread that has ended before others has none any more. */
+	pid_t tid = mw_live_thread(pid);
+	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)tid).text);
 	struct mw_error *err;
 
 	if (!directory)
 		return errno == ENOMEM ? mw_error_nomem()
 				       : mw_error_create(MW_ERROR_SYSTEM, errno,
 							 "can't list the descriptors of process %d", (int)pid);
-	err = add_epolls(words, pid, directory);
+	err = add_descriptors(words, tid, directory);
 	closedir(directory);
 	return err ? err : add_timers(words, pid);
 }
@@ -124,19 +126,56 @@ struct mw_error *mw_kernel_words_add_signal_stacks(pid_t pid, struct mw_kernel_w
 	return err;
 }
 
-/* --- pipes ---------------------------------------------------------------------------------------------------------- */
+/* --- pipes and sockets ---------------------------------------------------------------------------------------------- */
 
-static struct mw_error *note_pipe(struct mw_kernel_words *words, DIR *directory, const char *name)
+/* By which the process's descriptors can be had; negative: they can't. */
+static int open_process(pid_t pid)
 {
+	pid_t tid = mw_live_thread(pid);
+
+	return (int)syscall(SYS_pidfd_open, tid, tid == pid ? 0 : OF_THREAD);
+}
+
+static int get_descriptor(int process, int number)
+{
+	return (int)syscall(SYS_pidfd_getfd, process, number, 0);
+}
+
+/* Has the process itself made both ends of it? */
+static bool is_own_socket(pid_t pid, int process, int number)
+{
+	MW_CLEANUP(mw_cleanup_close) int descriptor = get_descriptor(process, number);
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	/* Others than Unix sockets have no peer's. */
+	return descriptor >= 0 && getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid;
+}
+
+static struct mw_error *note_pipe(struct mw_kernel_words *words, DIR *directory, const char *name, pid_t pid,
+				  int process)
+{
+	struct mw_kernel_pipe pipe = {.descriptor = atoi(name)};
 	struct stat file, link;
 
-	if (fstatat(dirfd(directory), name, &file, 0) || !S_ISFIFO(file.st_mode) ||
-	    fstatat(dirfd(directory), name, &link, AT_SYMLINK_NOFOLLOW))
+	if (fstatat(dirfd(directory), name, &file, 0))
+		return NULL;
+	pipe.device = file.st_dev;
+	pipe.inode = file.st_ino;
+	pipe.socket = S_ISSOCK(file.st_mode);
+	if (pipe.socket) {
+		pipe.reads = pipe.writes = is_own_socket(pid, process, pipe.descriptor);
+	} else {
+		if (!S_ISFIFO(file.st_mode) || fstatat(dirfd(directory), name, &link, AT_SYMLINK_NOFOLLOW))
+			return NULL;
+		pipe.reads = (link.st_mode & S_IRUSR) != 0;
+		pipe.writes = (link.st_mode & S_IWUSR) != 0;
+	}
+	if (!pipe.reads && !pipe.writes)
 		return NULL;
 	if (!MW_VECTOR_ROOM(words->pipes, words->pipe_count, words->pipe_capacity))
 		return mw_error_nomem();
-	words->pipes[words->pipe_count++] = (struct mw_kernel_pipe){
-		file.st_dev, file.st_ino, atoi(name), (link.st_mode & S_IRUSR) != 0, (link.st_mode & S_IWUSR) != 0};
+	words->pipes[words->pipe_count++] = pipe;
 	return NULL;
 }
 
@@ -172,7 +211,8 @@ static void keep_own_pipes(struct mw_kernel_words *words)
 
 struct mw_error *mw_kernel_words_find_pipes(pid_t pid, struct mw_kernel_words *words)
 {
-	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)pid).text);
+	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)mw_live_thread(pid)).text);
+	MW_CLEANUP(mw_cleanup_close) int process = open_process(pid);
 	const struct dirent *entry;
 	struct mw_error *err = NULL;
 
@@ -180,7 +220,7 @@ struct mw_error *mw_kernel_words_find_pipes(pid_t pid, struct mw_kernel_words *w
 		return errno == ENOMEM ? mw_error_nomem() : NULL;
 	while (!err && (entry = readdir(directory)) != NULL)
 		if (isdigit((unsigned char)*entry->d_name))
-			err = note_pipe(words, directory, entry->d_name);
+			err = note_pipe(words, directory, entry->d_name, pid, process);
 	closedir(directory);
 	if (words->pipe_count)
 		qsort(words->pipes, words->pipe_count, sizeof(*words->pipes), by_pipe);
@@ -188,8 +228,21 @@ struct mw_error *mw_kernel_words_find_pipes(pid_t pid, struct mw_kernel_words *w
 	return err;
 }
 
+/* A stream's bytes all, else the first message. Where the program peeks itself, beginning where it left off, that would move. */
+static bool copy_socket(const struct mw_kernel_words *words, int descriptor, size_t there)
+{
+	MW_FREE char *bytes = malloc(there);
+	int type = 0, from = 0;
+	socklen_t size = sizeof(int);
+
+	return bytes && getsockopt(descriptor, SOL_SOCKET, SO_PEEK_OFF, &from, &size) == 0 && from < 0 &&
+	       recv(descriptor, bytes, there, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)there &&
+	       write(words->queue[1], bytes, there) == (ssize_t)there &&
+	       getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
 /* Nothing is taken out of it. */
-static bool copy_pipe(struct mw_kernel_words *words, int descriptor)
+static bool copy_pipe(struct mw_kernel_words *words, const struct mw_kernel_pipe *pipe, int descriptor)
 {
 	int there = 0;
 
@@ -201,25 +254,29 @@ static bool copy_pipe(struct mw_kernel_words *words, int descriptor)
 		words->piped = true;
 		fcntl(words->queue[1], F_SETPIPE_SZ, QUEUE_SIZE);
 	}
+	if (pipe->socket)
+		return copy_socket(words, descriptor, (size_t)there);
 	return tee(descriptor, words->queue[1], (size_t)there, SPLICE_F_NONBLOCK) == there;
 }
 
 bool mw_kernel_words_copy_pipes(pid_t pid, struct mw_kernel_words *words)
 {
 	MW_CLEANUP(mw_cleanup_close) int process = -1;
-	bool all = true;
+	bool all;
 
 	if (words->pipe_count)
-		process = (int)syscall(SYS_pidfd_open, pid, 0);
+		process = open_process(pid);
+	/* Before Linux 6.9 descriptors can be had by the main thread alone. */
+	all = process >= 0 || !words->pipe_count || mw_live_thread(pid) == pid;
 	MW_EACH(pipe, words->pipes, process >= 0 ? words->pipe_count : 0) {
 		MW_CLEANUP(mw_cleanup_close)
-		int descriptor = (int)syscall(SYS_pidfd_getfd, process, pipe->descriptor, 0);
+		int descriptor = get_descriptor(process, pipe->descriptor);
 		struct stat file;
 
 		/* It may have been closed since, and the number be another's. */
-		if (descriptor >= 0 && fstat(descriptor, &file) == 0 && S_ISFIFO(file.st_mode) &&
+		if (descriptor >= 0 && fstat(descriptor, &file) == 0 && file.st_dev == pipe->device &&
 		    file.st_ino == pipe->inode)
-			all &= copy_pipe(words, descriptor);
+			all &= copy_pipe(words, pipe, descriptor);
 	}
 	return all;
 }

@@ -6,7 +6,8 @@
  *      epoll_ctl()                  data, known by /proc/PID/fdinfo
  *      timer_create()               sigev_value, known by /proc/PID/timers
  *      sigaltstack()                the stack, known by asking each thread
- *      write()                      to a pipe of which the process has both ends: what is in it, of which tee() gives a copy
+ *      write()                      to a pipe of which the process has both ends: what is in it, of which tee() gives a copy;
+ *                                   to a Unix socket of its own (socketpair()): what can be peeked at
  *      io_uring_enter(), io_submit()  user_data and iocb of requests under way: not known
  */
 #ifndef MW_HEAP_KERNEL_WORDS_H
@@ -16,11 +17,11 @@
 
 #include <memwatch/error.h>
 
-/* A pipe that may be the process's own, by the end that it reads. */
+/* A pipe, or Unix socket, that may be the process's own, by the end that it reads. */
 struct mw_kernel_pipe {
 	uint64_t device, inode;
 	int descriptor;
-	bool reads, writes;
+	bool reads, writes, socket;
 };
 
 /* Zero-initialise. */
@@ -29,8 +30,9 @@ struct mw_kernel_words {
 	size_t count, capacity;
 	struct mw_kernel_pipe *pipes;
 	size_t pipe_count, pipe_capacity;
-	bool piped;   /* there are bytes in … */
-	int queue[2]; /* … this pipe of memwatch's own */
+	bool piped;    /* there are bytes in … */
+	int queue[2];  /* … this pipe of memwatch's own */
+	bool requests; /* it has an io_uring, mapped or not */
 };
 
 /* Append those there are now, each that is there already again. What is gone meanwhile has none. Errors: MEMORY; the
@@ -41,9 +43,9 @@ struct mw_error *mw_kernel_words_read(pid_t pid, struct mw_kernel_words *words) 
 struct mw_error *mw_kernel_words_add_signal_stacks(pid_t pid, struct mw_kernel_words *words, bool *complete,
 						   uint64_t *stood_ns) MW_MUST_CHECK;
 /*
- * Words in pipes: find those of which the process has both ends, before it stands; have what is in them copied while it stands,
- * into a pipe of memwatch's own, which takes some microseconds each; append the words, at any address, once it runs again. False:
- * there was more than could be copied.
+ * Words in pipes and sockets: find those of which the process has both ends, before it stands; have what is in them copied while it
+ * stands, into a pipe of memwatch's own, which takes some microseconds each; append the words, at any address, once it runs again.
+ * False: there was more than could be copied.
  */
 struct mw_error *mw_kernel_words_find_pipes(pid_t pid, struct mw_kernel_words *words) MW_MUST_CHECK;
 bool mw_kernel_words_copy_pipes(pid_t pid, struct mw_kernel_words *words);

@@ -41,6 +41,7 @@ struct mw_look {
 	struct mw_root_names *names;
 	struct mw_reached *reached;
 	struct mw_passes passes; /* over a running process */
+	char *why;               /* the first of these could not be a copy; NULL: not known, or in the report */
 	uint64_t pause_ns;       /* of all snapshots but the last */
 	unsigned seed;
 };
@@ -141,6 +142,18 @@ static void name_program(struct mw_look *look)
 	free(exe);
 }
 
+/* Is the interpreter, its library or a module of it mapped? */
+static bool runs_python(const struct mw_image *image)
+{
+	MW_EACH(mapping, image->mappings, image->mapping_count) {
+		const char *name = strrchr(mapping->path, '/');
+
+		if (name && strstr(name, "python"))
+			return true;
+	}
+	return false;
+}
+
 static struct mw_reach_options reach_options(struct mw_look *look)
 {
 	return (struct mw_reach_options){
@@ -150,6 +163,7 @@ static struct mw_reach_options reach_options(struct mw_look *look)
 		.number_context = look->names,
 		.holes = look->options.holes,
 		.hole_count = look->options.hole_count,
+		.python_ints = runs_python(mw_heap_snapshot_image(look->snapshot)),
 		.suspects = look->passes.lost,
 		.suspect_count = look->passes.lost_count,
 		.progress = on_scan,
@@ -212,10 +226,20 @@ static void drop_pass(struct mw_look *look)
 	look->blocks = NULL;
 }
 
+/* Why the first snapshot is no copy: none is tried for the others. */
+static void keep_why(struct mw_look *look)
+{
+	const char *why = mw_heap_snapshot_why(look->snapshot);
+
+	if (why && !look->why)
+		look->why = strdup(why);
+}
+
 static struct mw_error *take_again(struct mw_look *look)
 {
 	struct mw_heap_snapshot *last = look->snapshot;
 
+	keep_why(look);
 	drop_pass(look);
 	mw_maps_deinit(&look->maps);
 	look->snapshot = NULL;
@@ -354,13 +378,13 @@ static struct mw_error *add_gap(const struct mw_image *image, struct mw_heap_rep
 	if (!gaps)
 		return mw_error_nomem();
 	gap = &gaps[report->gap_count++];
-	*gap = (struct mw_heap_gap){.why = "descriptors, pipes or alternate signal stacks, which may hold blocks, "
-					   "could not all be read: none is "
-					   "called lost for certain"};
-	if (mapping)
-		*gap = (struct mw_heap_gap){
-			mapping->start, mapping->end - mapping->start,
-			"requests to the kernel (io_uring, aio) may hold blocks: none is called lost for certain"};
+	*gap = (struct mw_heap_gap){.start = mapping ? mapping->start : 0,
+				    .bytes = mapping ? mapping->end - mapping->start : 0,
+				    .why = image->requests_hidden ? "requests to the kernel (io_uring, aio) may hold "
+								    "blocks: none is called lost for certain"
+								  : "descriptors, pipes, sockets or alternate signal "
+								    "stacks, which may hold blocks, could not all "
+								    "be read: none is called lost for certain"};
 	report->gaps = gaps;
 	return NULL;
 }
@@ -383,7 +407,6 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 {
 	struct mw_survey_input input = mw_look_survey(look);
 	const struct mw_findings found = findings(look);
-	const char *why = mw_heap_snapshot_why(look->snapshot);
 
 	announce(look, "adding up", -1);
 	input.by = by ? by : input.by;
@@ -399,7 +422,9 @@ static struct mw_error *fill(struct mw_look *look, unsigned by, size_t named, st
 	report->by = input.by;
 	report->started_realtime_ns = look->started_realtime_ns;
 	report->forked = mw_heap_snapshot_is_fork(look->snapshot);
-	report->why = why ? strdup(why) : NULL;
+	keep_why(look);
+	report->why = look->why;
+	look->why = NULL;
 	if (look->reached) {
 		report->scanned = mw_reached_scanned(look->reached);
 		report->unread = mw_reached_unread(look->reached);
@@ -440,6 +465,7 @@ struct mw_error *mw_look_release(struct mw_look *look)
 	err = mw_heap_snapshot_release(look->snapshot);
 	free((struct mw_reach_hole *)(uintptr_t)look->options.holes);
 	free(look->exe);
+	free(look->why);
 	free(look);
 	return err;
 }

@@ -39,6 +39,13 @@ void mw_memory_set_copy(struct mw_memory *memory, pid_t copy)
 	memory->copy_fd = copy ? open(mw_path("/proc/%d/mem", (int)copy).text, O_RDONLY | O_CLOEXEC) : -1;
 }
 
+uint64_t mw_memory_swap_allowed(const struct mw_memory *memory)
+{
+	int_least64_t left = atomic_load(&memory->swap);
+
+	return left > 0 ? (uint64_t)left : 0;
+}
+
 void mw_memory_deinit(struct mw_memory *memory)
 {
 	mw_memory_set_copy(memory, 0);

@@ -33,6 +33,8 @@ struct mw_memory {
 
 /* process_fd and copied are set by the caller. */
 void mw_memory_init(struct mw_memory *memory, const struct mw_image *image, pid_t pid);
+/* Bytes of swapped pages that may yet be read. */
+uint64_t mw_memory_swap_allowed(const struct mw_memory *memory);
 /* Closes process_fd as well. */
 void mw_memory_deinit(struct mw_memory *memory);
 /* There is a copy to be read, or no more (0). */

@@ -402,17 +402,16 @@ static int by_number(const void *a, const void *b)
 	return (int)x->interior - (int)y->interior;
 }
 
-/* Something that may hold pointers could not be read. What has gone from a process that runs on holds nothing any more. */
+/* Something that may hold pointers could not be read. What has gone from a process that runs on holds nothing any more: a thread
+ * without a stack pointer has. */
 static bool is_incomplete(const struct mw_reached *reached)
 {
-	if (reached->image->kernel_words_hidden)
-		return true;
-	if (!reached->image->consistent)
-		return false;
-	MW_EACH(thread, reached->image->threads, reached->image->thread_count)
-		if (thread->register_count == 0)
+	const struct mw_image *image = reached->image;
+
+	MW_EACH(thread, image->threads, image->thread_count)
+		if (thread->register_count == 0 && (image->consistent || thread->sp))
 			return true;
-	return reached->unread != 0;
+	return image->kernel_words_hidden || image->unreadable || (image->consistent && reached->unread != 0);
 }
 
 static void add_up(struct mw_reached *reached)

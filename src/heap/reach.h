@@ -38,7 +38,10 @@ struct mw_root {
 
 struct mw_reach_options {
 	uint64_t tag_bits; /* bits of a pointer that a program may use for itself, beside the lowest three */
-	unsigned threads;  /* to scan by; 0: as many as there are CPUs */
+	/* A Python program may hold a block by an int with its address, as ctypes makes of a c_void_p: 30 bits of it stand in each
+	 * 4 bytes. Such a word leaves the block possibly lost. */
+	bool python_ints;
+	unsigned threads; /* to scan by; 0: as many as there are CPUs */
 	/* Memory of memwatch's own in the process: no root. By address. */
 	const struct mw_reach_hole {
 		mw_addr start, end;
@@ -77,7 +80,7 @@ bool mw_reached_root_of(const struct mw_reached *reached, mw_addr addr, struct m
 const struct mw_amount *mw_reached_sums(const struct mw_reached *reached); /* [MW_REACH_COUNT] */
 /* Bytes that were looked through for pointers. */
 uint64_t mw_reached_scanned(const struct mw_reached *reached);
-/* Bytes of no file that should have been there and could not be read. Where there are any in an image of one moment, or a
+/* Bytes that should have been there and could not be read. Where there are any in an image of one moment, or a
  * thread's registers are not known, then nothing is definitely or indirectly lost: it is possibly lost. */
 uint64_t mw_reached_unread(const struct mw_reached *reached);
 /* Bytes of the blocks that would be lost with this one, itself included: what it dominates. 0 without options->holders. */

@@ -177,7 +177,7 @@ static struct mw_error *name_kernel_word(const struct mw_root_names *names, uint
 		made = set_text(place, "data of a timer");
 		break;
 	case MW_KERNEL_PIPE:
-		made = set_text(place, "data in a pipe");
+		made = set_text(place, "data in a pipe or socket");
 		break;
 	case MW_KERNEL_SIGNAL_STACK:
 		made = set_text(place, "alternate signal stack of thread %d (%s)", word->of,

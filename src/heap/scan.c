@@ -111,12 +111,13 @@ void mw_scan_found(struct mw_scan_worker *worker, uint32_t number)
 
 /* --- reading -------------------------------------------------------------------------------------------------------- */
 
-/* What could not be read of a file is beyond its end: the process can't read it either. */
+/* Where it is not known which pages there are, what could not be read of a file is beyond its end: the process can't read it
+ * either. */
 static void count_unread(struct mw_scan *scan, mw_addr addr, size_t bytes)
 {
 	const struct mw_image_mapping *mapping = mw_image_mapping_of(scan->image, addr);
 
-	if (mapping && mapping->inode == 0)
+	if (mapping && (mapping->inode == 0 || scan->image->runs))
 		atomic_fetch_add_explicit(&scan->unread, bytes, memory_order_relaxed);
 }
 
@@ -308,6 +309,21 @@ static void look_at_all(struct mw_scan_worker *worker, const uint64_t *words, si
 #undef IN
 }
 
+/* An address in an int of Python's; bits above MW_POINTER_BITS say that a word is not the address itself. */
+static void look_at_ints(struct mw_scan_worker *worker, const uint64_t *words, size_t count, mw_addr at,
+			 uint32_t source)
+{
+	const struct mw_scan *scan = worker->scan;
+
+	for (size_t i = 0; i < count; i++) {
+		mw_addr addr = words[i] >> 32 << 30 | (uint32_t)words[i];
+
+		if ((uint32_t)words[i] >> 30 == 0 && words[i] >> 32 && addr <= MW_POINTER_MASK &&
+		    addr - scan->lowest < scan->extent && mw_blocks_span_of(scan->blocks, addr))
+			put_in_batch(worker, addr | ~MW_POINTER_MASK, at + i * sizeof(*words), source, NULL);
+	}
+}
+
 static void count_scanned(struct mw_scan_worker *worker, uint64_t bytes)
 {
 	uint64_t scanned;
@@ -327,8 +343,14 @@ static void scan_words(struct mw_scan_worker *worker, const uint64_t *words, mw_
 {
 	mw_addr at = (from + 7) & ~UINT64_C(7);
 
-	if (at < to)
-		look_at_all(worker, words + (at - start) / sizeof(*words), (to - at) / sizeof(*words), at, source);
+	if (at < to) {
+		size_t count = (to - at) / sizeof(*words);
+
+		words += (at - start) / sizeof(*words);
+		look_at_all(worker, words, count, at, source);
+		if (worker->scan->options->python_ints)
+			look_at_ints(worker, words, count, at, source);
+	}
 	count_scanned(worker, to - from);
 }
 

@@ -49,9 +49,9 @@ struct mw_scan_range {
 	bool code;       /* words at any address, also of 4 bytes alone: parts of instructions */
 };
 
-/* Of an address, with page tables of four levels. Lock-free lists count in the bits above them, runtimes keep types there:
- * Boost.Lockfree, folly, Swift. */
-#define MW_POINTER_BITS 48
+/* Of an address of a process, with page tables of four levels. Lock-free lists count in the bits above them, runtimes keep types
+ * there: Boost.Lockfree, folly, Swift, LuaJIT. */
+#define MW_POINTER_BITS 47
 #define MW_POINTER_MASK ((UINT64_C(1) << MW_POINTER_BITS) - 1)
 
 /* A word that points into a live block. */
@@ -105,7 +105,7 @@ unsigned mw_scan_worker_number(const struct mw_scan_worker *worker);
 unsigned mw_scan_workers(const struct mw_scan *scan);
 
 uint64_t mw_scan_bytes(const struct mw_scan *scan);
-/* Bytes of no file that should have been there and could not be read. */
+/* Bytes that should have been there and could not be read. */
 uint64_t mw_scan_unread(const struct mw_scan *scan);
 
 /* Errors: MEMORY. */

@@ -354,6 +354,7 @@ static struct mw_error *gather(struct mw_heap_snapshot *snapshot)
 {
 	MW_CLEANUP(gather_deinit) struct gather gather = {.copy.fd = -1};
 	pid_t tid = mw_live_thread(snapshot->pid);
+	uint64_t swapped = 0;
 
 	mw_pages_open(&gather.process, tid, true);
 	gather.process.brief = true;
@@ -371,9 +372,15 @@ static struct mw_error *gather(struct mw_heap_snapshot *snapshot)
 	MW_TRY(gather_mappings(snapshot, &gather));
 	snapshot->image.mappings = snapshot->mappings;
 	snapshot->image.mapping_count = snapshot->mapping_count;
-	MW_EACH(mapping, snapshot->mappings, snapshot->mapping_count)
+	MW_EACH(mapping, snapshot->mappings, snapshot->mapping_count) {
 		if (mapping->resident != MW_SIZE_UNKNOWN)
 			snapshot->rss += mapping->resident;
+		if (mapping->swapped != MW_SIZE_UNKNOWN)
+			swapped += mapping->swapped;
+		/* memfd_secret() */
+		snapshot->image.unreadable |= begins(mapping->path, "/secretmem");
+	}
+	snapshot->image.unreadable |= swapped > mw_memory_swap_allowed(&snapshot->memory);
 	if (gather.process.fd >= 0 || gather.copy.fd >= 0) {
 		snapshot->image.runs = snapshot->runs.items;
 		snapshot->image.run_count = snapshot->runs.count;
@@ -545,7 +552,9 @@ struct mw_error *mw_heap_snapshot_take(pid_t pid, const struct mw_heap_snapshot_
 		name_threads(snapshot);
 		err = gather(snapshot);
 		snapshot->memory.copied = snapshot->copied;
-		snapshot->image.kernel_words_hidden |= mw_kernel_words_unknown(&snapshot->image) != NULL;
+		snapshot->image.requests_hidden =
+			snapshot->words.requests || mw_kernel_words_unknown(&snapshot->image) != NULL;
+		snapshot->image.kernel_words_hidden |= snapshot->image.requests_hidden;
 	}
 	if (err) {
 		mw_error_destroy(mw_heap_snapshot_release(snapshot));

@@ -139,6 +139,7 @@ class Claims(unittest.TestCase):
                    'base.executemany("insert into t values(?, ?)", [(i, "y" * (i % 99)) for i in range(500)])\n'
                    'malloc = ctypes.CDLL(None).malloc\n'
                    'malloc.restype = ctypes.c_void_p\n'
+                   'held = [malloc(4321) for _ in range(20)]\n'
                    'for _ in range(int(sys.argv[1])): malloc(1234)\n'
                    'print("ready", flush=True)\n'
                    'sys.stdin.read()\n')
@@ -147,7 +148,7 @@ class Claims(unittest.TestCase):
                                    stdout=subprocess.PIPE)
             self.addCleanup(mwlive.kill_quietly, run)
             self.assertEqual(run.stdout.readline(), b'ready\n')
-            self.check_planted(self.look('python3', run.pid), 1234, planted)
+            self.check_planted(self.look('python3', run.pid), 1234, planted, 5)
 
     def check_planted(self, lost, size, count, stale=1):
         """Words that point to a few of them may be left on stacks, and in parts of other blocks that the program has not

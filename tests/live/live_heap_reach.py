@@ -171,7 +171,7 @@ class Reach(unittest.TestCase):
         for case, text in {'global': 'global held', 'held_by_old_block': 'global parent', 'tls': 'thread-local of_thread of thread',
                            'stack': 'stack of thread', 'register': 'register of thread', 'low_tag': 'global low_tagged',
                            'interrupted_frame': 'stack of thread', 'coroutine_frame': 'stack of thread',
-                           'coroutine_away': 'global away', 'epoll': 'data of epoll set', 'timer': 'data of a timer', 'pipe': 'data in a pipe', 'interior_child': 'global into'}.items():
+                           'coroutine_away': 'global away', 'epoll': 'data of epoll set', 'timer': 'data of a timer', 'pipe': 'data in a pipe or socket', 'interior_child': 'global into'}.items():
             self.assertTrue(held_by[case][0].startswith(text), f'{case}: {held_by[case]}')
         self.assertEqual(len(held_by['held_by_old_block']), 3)
         for case, text in {'stack': r'stack of thread \d+ \(.*\): hold_on_stack\(void\*\) reaches\.cpp:\d+, frame \d+$',

@@ -223,6 +223,8 @@ static void test_tags(void **state)
 	block = pointed_into(&world, 24, (UINT64_C(1) << 48) + 8);
 	assert_int_equal(verdict_of(&world, block), DEFINITE);
 	block = pointed_into(&world, 24, UINT64_C(1) << 47);
+	assert_int_equal(verdict_of(&world, block), POSSIBLE);
+	block = pointed_into(&world, 24, UINT64_C(1) << 45);
 	assert_int_equal(verdict_of(&world, block), DEFINITE);
 	block = pointed_into(&world, 24, UINT64_C(1) << 48);
 	world_poke(&world, WORLD_DATA + 8, block);
@@ -231,6 +233,24 @@ static void test_tags(void **state)
 	assert_int_equal(verdict_with(&world, block, &high), REACHABLE);
 	block = pointed_into(&world, 24, (UINT64_C(0xab) << 56) + 3);
 	assert_int_equal(verdict_with(&world, block, &high), REACHABLE);
+}
+
+/* An address as an int of Python's has it: 30 bits in each 4 bytes. */
+static void test_python_ints(void **state)
+{
+	struct world world;
+	mw_addr block = pointed_into(&world, 24, 0);
+	const struct mw_reach_options python = {.python_ints = true};
+
+	(void)state;
+	world_poke(&world, WORLD_DATA, (block >> 30) << 32 | (block & 0x3fffffff));
+	assert_int_equal(verdict_of(&world, block), DEFINITE);
+	block = pointed_into(&world, 24, 0);
+	world_poke(&world, WORLD_DATA, (block >> 30) << 32 | (block & 0x3fffffff));
+	assert_int_equal(verdict_with(&world, block, &python), POSSIBLE);
+	block = pointed_into(&world, 24, 0);
+	world_poke(&world, WORLD_DATA, (block >> 30) << 32 | ((block & 0x3fffffff) + 16));
+	assert_int_equal(verdict_with(&world, block, &python), DEFINITE);
 }
 
 /* new[] of 5 elements of 24 bytes is 128 bytes, for which there are 136. */
@@ -562,15 +582,15 @@ static void test_nothing(void **state)
 UNIT_GROUP(reach)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain),     cmocka_unit_test(test_lost_leads_to_held),
-		cmocka_unit_test(test_cycles),    cmocka_unit_test(test_interior),
-		cmocka_unit_test(test_ends),      cmocka_unit_test(test_pointer_behind_many),
-		cmocka_unit_test(test_tags),      cmocka_unit_test(test_cookies),
-		cmocka_unit_test(test_strings),   cmocka_unit_test(test_bases),
-		cmocka_unit_test(test_code),      cmocka_unit_test(test_kernel_words),
-		cmocka_unit_test(test_long_list), cmocka_unit_test(test_large_block),
-		cmocka_unit_test(test_threads),   cmocka_unit_test(test_progress),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_chain),        cmocka_unit_test(test_lost_leads_to_held),
+		cmocka_unit_test(test_cycles),       cmocka_unit_test(test_interior),
+		cmocka_unit_test(test_ends),         cmocka_unit_test(test_pointer_behind_many),
+		cmocka_unit_test(test_tags),         cmocka_unit_test(test_python_ints),
+		cmocka_unit_test(test_cookies),      cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_bases),        cmocka_unit_test(test_code),
+		cmocka_unit_test(test_kernel_words), cmocka_unit_test(test_long_list),
+		cmocka_unit_test(test_large_block),  cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_progress),     cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,8 @@ static void test_unknown_registers(void **state)
 	expect(&world, block, MW_REACH_POSSIBLE);
 	world.image.consistent = false;
 	expect(&world, block, MW_REACH_DEFINITE);
+	thread->sp = STACK; /* it is still there, and waits */
+	expect(&world, block, MW_REACH_POSSIBLE);
 	world_deinit(&world);
 }
 
@@ -165,12 +167,24 @@ static void test_unreadable(void **state)
 {
 	struct world world;
 	mw_addr block = begin(&world);
+	const struct mw_image_run run = {MAPPING + PAGE, 1, MW_PAGE_SWAPPED};
 	struct mw_reached *reached;
 
 	(void)state;
 	world_map(&world, MAPPING, 3 * PAGE, RW | WORLD_FILE | WORLD_LOST, "/lib/cut_short.so");
 	world_finish(&world);
 	expect(&world, block, MW_REACH_DEFINITE);
+	/* Of a file, but the kernel has said that it is there. */
+	world.image.runs = &run;
+	world.image.run_count = 1;
+	expect(&world, block, MW_REACH_POSSIBLE);
+	world.image.runs = NULL;
+	world.image.run_count = 0;
+	world.image.unreadable = true;
+	world.image.consistent = false;
+	expect(&world, block, MW_REACH_POSSIBLE);
+	world.image.unreadable = false;
+	world.image.consistent = true;
 	world_map(&world, STACK, 3 * PAGE, RW | WORLD_LOST, "");
 	expect(&world, block, MW_REACH_POSSIBLE);
 	reached = world_reach(&world, &PLAIN);
