@@ -252,16 +252,30 @@ static struct mw_error *take_again(struct mw_look *look)
 	return NULL;
 }
 
+/* Over a running process: it must be one program to the end. */
+static struct mw_error *run_live_pass(struct mw_look *look)
+{
+	struct mw_error *err = run_pass(look);
+
+	if (!err && mw_heap_snapshot_is_stale(look->snapshot))
+		err = mw_error_create(MW_ERROR_GONE, 0,
+				      "process %d ended or executed another program while its heap was read",
+				      (int)look->pid);
+	return err;
+}
+
 struct mw_error *mw_look_examine(struct mw_look *look)
 {
 	MW_TRY(mw_modules_create(&look->modules));
-	MW_TRY(run_pass(look));
-	if (look->options.blocks_only || mw_heap_snapshot_image(look->snapshot)->consistent)
+	if (mw_heap_snapshot_image(look->snapshot)->consistent)
+		return run_pass(look);
+	MW_TRY(run_live_pass(look));
+	if (look->options.blocks_only)
 		return NULL;
 	MW_TRY(mw_passes_add(&look->passes, look->blocks, look->reached));
 	while (mw_passes_need_more(&look->passes)) {
 		MW_TRY(take_again(look));
-		MW_TRY(run_pass(look));
+		MW_TRY(run_live_pass(look));
 		MW_TRY(mw_passes_add(&look->passes, look->blocks, look->reached));
 	}
 	return NULL;

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Blocks that only the kernel holds (targets/kernel_holds.c): none of them is called lost."""
+import subprocess
+import time
 import unittest
 
 import mwlive
@@ -54,6 +56,24 @@ class Kernel(unittest.TestCase):
         self.assertGreater(report['passes'], 1)
         self.assertRegex(report['why'], 'seccomp')
         target.send()
+
+    def test_executes(self):
+        """What was read of two programs is no report of one."""
+        refused = 0
+        for delay in range(20, 400, 20):
+            target, _ = self.start('executes')
+            look = subprocess.Popen([mwlive.config.memwatch, 'heap', '-p', str(target.pid), '--no-fork', '--quiet'],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(mwlive.kill_quietly, look)
+            time.sleep(delay / 1000 * mwlive.SLOWNESS)
+            target.send()
+            said = look.communicate(timeout=mwlive.PATIENCE)[1]
+            mwlive.kill_quietly(target.process)
+            self.assertIn(look.returncode, (0, 1), said)
+            refused += 'executed another program while its heap was read' in said
+            if refused:
+                return
+        self.fail('no look was under way when the program was executed')
 
 
 if __name__ == '__main__':

@@ -7,6 +7,7 @@
  *      ended     by an epoll set and a pipe, after the main thread has ended
  *      messages  by a message in a Unix socket of its own, behind another
  *      confined  by nothing (it is lost as well); a seccomp filter permits no fork
+ *      executes  by nothing; executes another program in the end
  */
 #include "target.h"
 
@@ -165,5 +166,7 @@ int main(int argc, char **argv)
 			syscall(SYS_exit, 0);
 	}
 	target_done();
+	if (strcmp(mode, "executes") == 0)
+		execl("/bin/sleep", "sleep", "60", (char *)NULL);
 	return 0;
 }
