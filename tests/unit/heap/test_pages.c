@@ -46,6 +46,24 @@ static void check_sums(const char *at, size_t size, const struct mw_pages_sum *s
 	mw_smaps_deinit(&smaps);
 }
 
+/* Some kernels give a page of its own to what is only read, instead of the one of zeros. */
+static bool reading_takes_a_page(void)
+{
+	char *at = map(PAGE);
+	struct mw_smaps smaps = {0};
+	const struct mw_smap *smap;
+	bool taken;
+
+	(void)((volatile char *)at)[0];
+	assert_null(mw_smaps_read(getpid(), &smaps));
+	smap = mw_smaps_find(&smaps, (uintptr_t)at);
+	assert_non_null(smap);
+	taken = smap->resident > 0;
+	mw_smaps_deinit(&smaps);
+	munmap(at, PAGE);
+	return taken;
+}
+
 /* Pages of each kind at random: written, read only, never touched. */
 static void finds_runs(bool scans)
 {
@@ -55,6 +73,7 @@ static void finds_runs(bool scans)
 	struct mw_pages pages;
 	struct mw_error *err;
 	unsigned char kinds[MOST];
+	bool read_too = reading_takes_a_page();
 	size_t written = 0;
 	unsigned seed = 7;
 
@@ -64,6 +83,8 @@ static void finds_runs(bool scans)
 			at[i * PAGE] = 1;
 		if (kinds[i] == 1)
 			(void)((volatile char *)at)[i * PAGE];
+		if (kinds[i] == 1 && read_too)
+			kinds[i] = 0;
 		written += kinds[i] == 0;
 	}
 	mw_pages_open(&pages, getpid(), scans);

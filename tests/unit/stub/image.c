@@ -48,9 +48,10 @@ struct image *image_create(struct shared *shared)
 	return image;
 }
 
-void image_use_rdfsbase(struct image *image)
+bool image_use_rdfsbase(struct image *image)
 {
 	image->context->rdfsbase = (getauxval(AT_HWCAP2) & 2 /* HWCAP2_FSGSBASE */) != 0;
+	return image->context->rdfsbase;
 }
 
 void image_destroy(struct image *image)

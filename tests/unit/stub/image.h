@@ -7,6 +7,7 @@
 extern "C" {
 #endif
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +16,8 @@ struct shared;
 struct mw_stub_hook;
 
 struct image *image_create(struct shared *shared);
-/* As memwatch has it, where the kernel allows. */
-void image_use_rdfsbase(struct image *image);
+/* As memwatch has it, where the kernel allows: does it? */
+bool image_use_rdfsbase(struct image *image);
 void image_destroy(struct image *image);
 /* A trampoline for hook `number`: what a hooked function's callers call. `find_fde`: by that entry. */
 void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde);
