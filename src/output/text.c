@@ -384,7 +384,8 @@ static void put_nameless(struct mw_text *text, bool answers)
 		put_packages(text, answers ? 8 : 6);
 }
 
-/* What the largest suspect or the growth of the RSS may come from is said with the answer, else among the limits. */
+/* What the largest suspect or the growth of the RSS may come from is said with the answer, and so is what an answer of no leak
+ * can't know; else it stands among the limits. */
 static bool runtimes_matter(const struct mw_report *report)
 {
 	const struct mw_report_suspect *largest = NULL;
@@ -394,7 +395,7 @@ static bool runtimes_matter(const struct mw_report *report)
 		     report->suspects[i].verdict == MW_GROWTH_TOO_SHORT) &&
 		    (!largest || report->suspects[i].bytes > largest->bytes))
 			largest = &report->suspects[i];
-	return report->rss.unexplained || (largest && report->stacks[largest->stacks[0]].kind == MW_KIND_VM);
+	return report->rss.unexplained || !largest || report->stacks[largest->stacks[0]].kind == MW_KIND_VM;
 }
 
 static void put_runtimes(struct mw_text *text, bool answers)
