@@ -75,16 +75,21 @@ static void put_in_queue(struct jump_drain *drain, struct jump_reader *reader)
 	__atomic_store_n(&jump_control(drain->shared)->rings_offered, drain->offered, __ATOMIC_RELEASE);
 }
 
-/* Offer rings, so that some lie ready. */
+/* Offer rings to the threads that wait for one, and so that some lie ready: as many as there are threads that record, between
+ * two limits. */
 static void offer(struct jump_drain *drain)
 {
 	uint64_t taken = __atomic_load_n(&jump_control(drain->shared)->rings_taken, __ATOMIC_ACQUIRE);
 	uint64_t ready = taken < drain->offered ? drain->offered - taken : 0;
+	uint64_t waiting = taken > drain->offered ? taken - drain->offered : 0;
 	uint32_t left = drain->shared->geometry.ring_count - drain->next_ring, count;
+	uint32_t least = drain->shared->geometry.spare_rings, spare = drain->active_count;
 
-	if (ready >= JUMP_SPARE_RINGS || left == 0)
+	spare = spare < least ? least : spare;
+	spare = spare < JUMP_SPARE_RINGS ? spare : JUMP_SPARE_RINGS;
+	if (ready >= spare || left == 0)
 		return;
-	count = JUMP_SPARE_RINGS - (uint32_t)ready;
+	count = waiting < left ? (uint32_t)waiting + spare - (uint32_t)ready : left;
 	if (count > left)
 		count = left;
 	if (drain->help.fill && !drain->help.fill(drain->help.context, drain->next_ring, count))

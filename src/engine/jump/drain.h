@@ -71,8 +71,9 @@ void jump_clock_take(struct jump_clock *clock, uint64_t tick, uint64_t ns);
 
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
+	uint32_t spare_rings; /* beside one for each thread that there is */
 	/* Offsets; of the filter 0 where every block is recorded. */
-	uint64_t slots, queue, scratch, memos, stacks, known, filter, cache, dictionary, learned, rings;
+	uint64_t slots, queue, scratch, memos, stacks, known, cache, tables_end, filter, dictionary, learned, rings;
 	uint64_t dictionary_capacity; /* rows */
 	uint64_t rows, rows_end;      /* space for rows and indices */
 	uint64_t size;
@@ -84,9 +85,10 @@ struct jump_shared {
 };
 
 /* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with. At most 64 MiB for 16
- * threads. `sampling`: blocks are to be sampled. */
+ * threads. `sampling`: blocks are to be sampled. `small`: it is one of many processes, and what is remembered for speed is
+ * less: that takes 2 MiB of memory instead of 14 for one with a thread. */
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
-			bool sampling);
+			bool sampling, bool small);
 /* Write the control block of zeroed memory, and offer the first `rings` rings. */
 void jump_shared_format(const struct jump_shared *shared, uint32_t rings);
 

@@ -63,15 +63,19 @@ static struct mw_ring_cached_row *entry_of(const struct jump_process *process, m
 	return NULL;
 }
 
-static void publish(const struct jump_process *process, const struct jump_learned *learned)
+static void publish(struct jump_process *process, const struct jump_learned *learned)
 {
-	struct mw_ring_cached_row *entry = entry_of(process, learned->pc);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	struct mw_ring_cached_row *entry;
 
+	if (!__atomic_load_n(&control->learned_any, __ATOMIC_RELAXED) && !jump_memory_fill_learned(process))
+		return;
+	entry = entry_of(process, learned->pc);
 	if (!entry)
 		return;
 	__atomic_store_n(&entry->row, learned->row, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->tag, learned->pc ^ learned->row, __ATOMIC_RELEASE);
-	__atomic_store_n(&jump_control(&process->recorder.shared)->learned_any, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&control->learned_any, 1, __ATOMIC_RELEASE);
 }
 
 /* Without memory it is not kept, and is looked at again. */

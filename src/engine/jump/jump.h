@@ -428,6 +428,9 @@ struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK
 /* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory, and what is theirs alone.
  * */
 bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count);
+/* The same for the filter of sampled blocks, and for the rows of learned code; again where they have it. */
+struct mw_error *jump_memory_fill_filter(struct jump_process *process) MW_MUST_CHECK;
+bool jump_memory_fill_learned(struct jump_process *process);
 /* Unmap it all. */
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Is an address in code of ours? */

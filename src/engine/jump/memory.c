@@ -28,7 +28,7 @@
 #define BEAT_NS           20000000
 #define UNMAP_ATTEMPTS    3
 #define TRAMPOLINES_LEAST (2 * JUMP_PAGE)
-#define SPARE_RINGS       48                   /* beside one for each thread that there is */
+#define MANY              4                    /* processes: each further one takes little memory */
 #define CGROUP_SPARE      (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
 
 #ifndef MADV_WIPEONFORK
@@ -279,6 +279,19 @@ bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 	       fill(process, geometry->rings + first * ring, count * ring);
 }
 
+struct mw_error *jump_memory_fill_filter(struct jump_process *process)
+{
+	return mw_shared_memory_fill(&process->recorder.memory, process->recorder.shared.geometry.filter,
+				     MW_RING_FILTER);
+}
+
+bool jump_memory_fill_learned(struct jump_process *process)
+{
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
+
+	return fill(process, geometry->learned, geometry->rows - geometry->learned);
+}
+
 /* Write down what has been mapped, for whoever comes after us should we be killed. */
 static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_own kind, mw_addr start, uint64_t size)
 {
@@ -345,9 +358,9 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	mw_addr hint;
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes,
-			   jump_may_sample(process));
+			   jump_may_sample(process), process->engine->process_count > MANY);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
-	process->recorder.first_rings = (uint32_t)process->quiesce.count + SPARE_RINGS;
+	process->recorder.first_rings = (uint32_t)process->quiesce.count + geometry.spare_rings;
 	if (process->recorder.first_rings > geometry.ring_count)
 		process->recorder.first_rings = geometry.ring_count;
 	MW_TRY(check_room(process, geometry.rings + process->recorder.first_rings * ring));
@@ -375,10 +388,10 @@ struct mw_error *jump_memory_prepare(struct jump_process *process)
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	struct mw_shared_memory *memory = &process->recorder.memory;
 
-	/* Rings get what is theirs alone with them, and rows and their dictionary as they are written (rows.c). */
+	/* Rings get what is theirs alone with them, rows and their dictionary as they are written (rows.c), and what is not
+	 * in use yet when it comes to be. */
 	MW_TRY(mw_shared_memory_fill(memory, 0, geometry->scratch));
-	MW_TRY(mw_shared_memory_fill(memory, geometry->stacks, geometry->dictionary - geometry->stacks));
-	MW_TRY(mw_shared_memory_fill(memory, geometry->learned, geometry->rows - geometry->learned));
+	MW_TRY(mw_shared_memory_fill(memory, geometry->stacks, geometry->tables_end - geometry->stacks));
 	if (!jump_memory_fill_rings(process, 0, process->recorder.first_rings))
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
 				       "there is no memory for the rings that process %d records in", process->pid);

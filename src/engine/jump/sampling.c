@@ -77,6 +77,7 @@ struct mw_error *jump_sampling_set(struct jump_process *process, uint64_t bytes)
 {
 	uint16_t number;
 
+	MW_TRY(jump_memory_fill_filter(process));
 	MW_TRY(process->sink.interval(process->sink.context, bytes, &number));
 	jump_drain_sampling(process->drain, number, !jump_samples(process));
 	process->transition.interval = bytes;

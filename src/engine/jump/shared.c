@@ -5,6 +5,11 @@
 #define STACKS         (1u << 17)
 #define KNOWN          (1u << 20)
 #define CACHED_ROWS    (1u << 14)
+#define FEW_STACKS     (1u << 13)
+#define FEW_KNOWN      (1u << 16)
+#define FEW_ROWS       (1u << 13)
+#define SPARE_RINGS    48u
+#define FEW_RINGS      2u
 #define MIN_SLOTS      1024u
 #define MAX_SLOTS      (1u << 20)
 #define MIN_RINGS      256u
@@ -45,7 +50,7 @@ static uint64_t take(uint64_t *end, uint64_t size)
 }
 
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
-			bool sampling)
+			bool sampling, bool small)
 {
 	uint64_t wanted = threads > MAX_SLOTS / 4 ? MAX_SLOTS : 4 * (uint64_t)threads;
 	uint64_t ring_bytes = RING_BYTES, end;
@@ -59,9 +64,10 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 		.ring_units = (uint32_t)(ring_bytes / MW_RING_UNIT),
 		.queue_count = power_of_two(rings),
 		.depth = depth,
-		.stack_count = STACKS,
-		.known_count = KNOWN,
-		.cache_count = CACHED_ROWS,
+		.spare_rings = small ? FEW_RINGS : SPARE_RINGS,
+		.stack_count = small ? FEW_STACKS : STACKS,
+		.known_count = small ? FEW_KNOWN : KNOWN,
+		.cache_count = small ? FEW_ROWS : CACHED_ROWS,
 		.dictionary_capacity = DICTIONARY,
 	};
 	end = 0;
@@ -72,9 +78,10 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->memos = take(&end, (uint64_t)rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	geometry->stacks = take(&end, geometry->stack_count * sizeof(struct mw_ring_stack_entry));
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
+	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
+	geometry->tables_end = end;
 	if (sampling)
 		geometry->filter = take(&end, MW_RING_FILTER);
-	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
 	geometry->dictionary = take(&end, DICTIONARY * sizeof(uint64_t));
 	geometry->learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
 	geometry->rows = take(&end, rows_bytes * 2 + ROWS_ROOM);

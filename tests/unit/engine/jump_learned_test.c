@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +21,7 @@ static struct jump_process process;
 static int setup(void **state)
 {
 	struct mw_maps maps = {0};
+	uint64_t size;
 
 	(void)state;
 	memset(&process, 0, sizeof(process));
@@ -30,9 +32,13 @@ static int setup(void **state)
 	mw_maps_deinit(&maps);
 	process.survey.arch = mw_arch_find(EM_X86_64);
 	assert_null(mw_unwinder_libunwind(process.survey.modules, process.survey.arch, &process.inner));
-	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096, false);
-	process.recorder.shared.base = calloc(1, process.recorder.shared.geometry.size);
-	assert_non_null(process.recorder.shared.base);
+	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096, false, false);
+	size = process.recorder.shared.geometry.size;
+	process.recorder.memory = (struct mw_shared_memory){.size = size, .fd = memfd_create("test", MFD_CLOEXEC)};
+	assert_int_equal(ftruncate(process.recorder.memory.fd, (off_t)size), 0);
+	process.recorder.shared.base =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, process.recorder.memory.fd, 0);
+	assert_ptr_not_equal(process.recorder.shared.base, MAP_FAILED);
 	jump_shared_format(&process.recorder.shared, 1);
 	return 0;
 }
@@ -43,7 +49,8 @@ static int teardown(void **state)
 	jump_learned_deinit(&process.learned);
 	mw_unwinder_destroy(process.inner);
 	mw_modules_destroy(process.survey.modules);
-	free(process.recorder.shared.base);
+	munmap(process.recorder.shared.base, process.recorder.memory.size);
+	close(process.recorder.memory.fd);
 	return 0;
 }
 

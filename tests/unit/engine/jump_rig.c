@@ -116,6 +116,7 @@ static void plan(struct jump_geometry *geometry)
 					   .ring_count = RIG_RINGS,
 					   .ring_units = RIG_UNITS,
 					   .queue_count = RIG_RINGS,
+					   .spare_rings = RIG_RINGS,
 					   .depth = RIG_DEPTH,
 					   .slots = sizeof(struct mw_ring_control)};
 	geometry->queue = geometry->slots + RIG_SLOTS * sizeof(struct mw_ring_slot);

@@ -32,7 +32,7 @@ static void check(const struct jump_geometry *g, size_t threads, uint32_t depth,
 	check_span(g->memos, (uint64_t)g->ring_count * MW_RING_MEMOS * sizeof(struct mw_ring_memo), g->stacks);
 	check_span(g->stacks, g->stack_count * sizeof(struct mw_ring_stack_entry), g->known);
 	check_span(g->known, g->known_count * sizeof(uint32_t), g->cache);
-	check_span(g->cache, g->cache_count * sizeof(struct mw_ring_cached_row), g->dictionary);
+	check_span(g->cache, g->cache_count * sizeof(struct mw_ring_cached_row), g->tables_end);
 	check_span(g->dictionary, g->dictionary_capacity * sizeof(uint64_t), g->learned);
 	check_span(g->learned, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row), g->rows);
 	check_span(g->rows, g->rows_end - g->rows, g->rings);
@@ -60,11 +60,13 @@ static void test_plan(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
 		for (size_t j = 0; j < sizeof(depths) / sizeof(depths[0]); j++) {
-			jump_geometry_plan(&geometry, threads[i], depths[j], 4 * MIB + 12345, false);
-			check(&geometry, threads[i], depths[j], 4 * MIB + 12345);
+			for (int small = 0; small < 2; small++) {
+				jump_geometry_plan(&geometry, threads[i], depths[j], 4 * MIB + 12345, false, small);
+				check(&geometry, threads[i], depths[j], 4 * MIB + 12345);
+			}
 		}
 	}
-	jump_geometry_plan(&geometry, 16, 128, 4 * MIB, false);
+	jump_geometry_plan(&geometry, 16, 128, 4 * MIB, false, false);
 	assert_true(geometry.size <= 64 * MIB);
 	assert_int_equal(geometry.ring_units * MW_RING_UNIT, 128 << 10);
 }
@@ -75,7 +77,7 @@ static void test_format(void **state)
 	const struct mw_ring_control *control;
 
 	(void)state;
-	jump_geometry_plan(&shared.geometry, 1, 16, 0, false);
+	jump_geometry_plan(&shared.geometry, 1, 16, 0, false, false);
 	shared.base = calloc(1, shared.geometry.size);
 	assert_non_null(shared.base);
 	jump_shared_format(&shared, 40);

@@ -154,6 +154,24 @@ static void test_offered(void **state)
 	assert_int_equal(jump_drain_stats(rig->drain)->bad_records, 0);
 }
 
+/* Of one process of many few lie ready, beside one for each thread that waits. */
+static void test_offered_few(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_ring_control *control = jump_control(&rig->shared);
+
+	rig->shared.geometry.spare_rings = 2;
+	jump_drain_tidy(rig->drain);
+	assert_int_equal(control->rings_offered, 8);
+	control->rings_taken = 8 + 3;
+	jump_drain_tidy(rig->drain);
+	assert_int_equal(control->rings_offered, 8 + 3 + 2);
+	assert_int_equal(rig->filled_count, 3 + 2);
+	control->rings_taken = UINT64_MAX;
+	jump_drain_tidy(rig->drain);
+	assert_int_equal(control->rings_offered, RIG_RINGS);
+}
+
 /* Rings that are somebody else's, were never offered or do not exist are not read for a slot that says it has them. */
 static void test_not_its_ring(void **state)
 {
@@ -222,6 +240,7 @@ UNIT_GROUP(jump_tidy)
 		cmocka_unit_test_setup_teardown(test_ended_inside, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_open_call, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_offered, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_offered_few, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_not_its_ring, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_made_up_counts, rig_setup, rig_teardown),
 	};
