@@ -26,6 +26,24 @@ class Threads(unittest.TestCase):
         answer, report = mwlive.observe(self, 'thread_storm', 1000)
         mwlive.compare(self, answer, report)
 
+    def test_of_one_process_of_many(self):
+        """The recorder remembers less there, and has few rings ready."""
+        others = [mwlive.Target(self, 'simple') for _ in range(6)]
+        targets = [mwlive.Target(self, 'threads', 40, 500, 20), mwlive.Target(self, 'thread_storm', 500)]
+        watch = mwlive.Watch(self, *(t.pid for t in others + targets))
+        answers = []
+        for target in targets:
+            target.go()
+            answers.append(target.done())
+        watch.stop()
+        for answer, report in zip(answers, watch.reports[len(others):]):
+            mwlive.compare(self, answer, report)
+        for target in others:
+            target.go()
+            target.done()
+        for target in others + targets:
+            target.finish()
+
     def test_attach_while_threads_start_each_other(self):
         # A list of its threads may lack the one of a chain that lives just then: a breakpoint would kill it.
         target = mwlive.Target(self, 'thread_storm', 'relay', 16)
