@@ -290,6 +290,8 @@ static struct mw_error *gather_mapping(struct mw_heap_snapshot *snapshot, struct
 		smap = NULL;
 	copied = of_copy && is_copied(mapping, smap);
 	snapshot->copied[number] = copied;
+	/* memfd_secret() */
+	snapshot->image.unreadable |= begins(mapping->path, "/secretmem");
 	*out = (struct mw_image_mapping){
 		.start = mapping->start,
 		.end = mapping->end,
@@ -377,8 +379,6 @@ static struct mw_error *gather(struct mw_heap_snapshot *snapshot)
 			snapshot->rss += mapping->resident;
 		if (mapping->swapped != MW_SIZE_UNKNOWN)
 			swapped += mapping->swapped;
-		/* memfd_secret() */
-		snapshot->image.unreadable |= begins(mapping->path, "/secretmem");
 	}
 	snapshot->image.unreadable |= swapped > mw_memory_swap_allowed(&snapshot->memory);
 	if (gather.process.fd >= 0 || gather.copy.fd >= 0) {
