@@ -71,8 +71,8 @@ bool jump_clock_judge(const char *cpuinfo, const char *sources, bool needs_no_ca
 	else if (!has_word(flags, "nonstop_tsc"))
 		*why = "the processor's time stamp counter stops in deep sleep";
 	else if (!has_word(sources, "tsc") && !needs_no_call)
-		*why = "the kernel does not trust the time stamp counters of the processors to agree (tsc is no clock "
-		       "source, and the clock takes a system call)";
+		*why = "the kernel does not consider the processors' time stamp counters synchronized (tsc is not an "
+		       "available clock source, and reading the clock takes a system call)";
 	else
 		return true;
 	return false;

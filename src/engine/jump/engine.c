@@ -142,12 +142,13 @@ static bool clock_usable(const char **why)
 }
 
 /* Can the engine be used on this machine, with these options? UNSUPPORTED with the reason. */
-static struct mw_error *machine_check(const struct jump_engine *engine)
+static struct mw_error *machine_check(struct jump_engine *engine)
 {
 	const char *why;
 
-	if (!clock_usable(&why))
+	if (!engine->clock_trusted && !clock_usable(&why))
 		return MW_REFUSE("--engine trap needs none of that", "the jump engine can't be used here: %s", why);
+	engine->clock_trusted = true;
 	if (engine->options.depth > JUMP_MAX_DEPTH)
 		return MW_REFUSE("--engine trap needs none of that",
 				 "the jump engine keeps stacks of at most %d frames", JUMP_MAX_DEPTH);
@@ -318,8 +319,7 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define IDLE_ROUNDS   4
 #define MOST_ENDS     64         /* heard of at once */
 #define WAKE_NS       (2 * MS)   /* from one time that we were woken to the next */
-#define QUIET_NS      (500 * MS) /* a process that has recorded nothing for so long … */
-#define QUIET_TURN_NS (200 * MS) /* … is served as rarely, until it does */
+#define QUIET_NS      (500 * MS) /* a process that has recorded nothing for so long is served once a second */
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
 static bool became_another(const struct jump_process *process)

@@ -279,6 +279,7 @@ struct jump_engine {
 	/* Serve those whose windows have begun, while another is prepared, which takes long. */
 	void (*serve)(struct jump_engine *engine);
 	struct mw_error *failure; /* of that; the next run() returns it */
+	bool clock_trusted;       /* that was looked at once */
 	size_t alive;             /* processes whose windows are not over, at the last rest */
 	unsigned idle_rounds;
 	int ends; /* epoll of the processes' pidfds, and of what wakes us */
