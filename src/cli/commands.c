@@ -300,8 +300,8 @@ static const struct mw_cli_option record_options[] = {
 		"children", 0, NOTHING, NULL, NULL,
 		"Watch what these processes fork and exec as well, and what comes to have a given name or be in a "
 		"given group. The default for a launched command. Each program has a window of its own: when a process "
-		"executes another program, its window ends, and another begins. What one does "
-		"in its first hundredths of a second is not seen, and one that ends then is counted as missed.",
+		"executes another program, its window ends, and another begins. What a child does in its first "
+		"hundredths of a second is not seen, and a child that ends by then is counted as missed.",
 		NULL, FLAG, session.children),
 	MW_CLI_OPTION("no-children", 0, NOTHING, NULL, "frees after it; forks and execs\n",
 		      "Watch a launched command alone, and nothing that it forks or executes.", NULL, FLAG,
