@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * family: a master whose workers come to be inside the window: forked, or forked and become another run of this program
- * ("exec"). Each waits until all are watched, then leaks 10 blocks more than the one before it, and ends with a status of
- * its own when the master lets it. "daemon": … by a process that has
- * ended by then. "reuse": two workers, one after the other, by one process number.
+ * family: a master whose workers come to be inside the window: forked; or forked and become another run of this program
+ * ("exec"); or that, but forked by a process that ends at once ("daemon"). Each waits until all are watched, then leaks 10
+ * blocks more than the one before it, and ends with a status of its own when the master lets it.
+ * family reuse: two workers, one after the other, by one process number.
  */
 #include "target.h"
 
