@@ -46,7 +46,7 @@ class Log:
         busy = sorted(self.spans.values())
         gaps = [(one.after, other.before) for one, other in zip(busy, busy[1:])
                 if other.before - one.after > 0.002 and low <= one.after and other.before <= high]
-        self.test.assertTrue(gaps, 'the program made up for a time in which it had no CPU')
+        self.test.assertTrue(gaps, 'the program does not rest')
         wanted = (before.after + after.before) / 2
         gap = min(gaps, key=lambda g: abs((g[0] + g[1]) / 2 - wanted))
         return (gap[0] + gap[1]) / 2

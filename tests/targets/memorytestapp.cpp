@@ -61,6 +61,12 @@ void sleep_until(uint64_t time)
 		;
 }
 
+/* A moment in which nothing goes on, also where the plan is behind. */
+void rest()
+{
+	sleep_until(now() + 5000000);
+}
+
 void *must(void *mapped)
 {
 	if (mapped == MAP_FAILED)
@@ -148,12 +154,15 @@ int main(int argc, char **argv)
 		} else if (next_spike <= next_step) {
 			sleep_until(planned(next_spike));
 			Operation1(spike++);
+			rest();
 		} else {
 			sleep_until(planned(next_step));
+			rest();
 			step.before = now();
 			held[1] =
 				must(mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 			step.after = now();
+			rest();
 		}
 	}
 	sleep_until(planned(seconds));
