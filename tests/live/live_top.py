@@ -442,7 +442,7 @@ class Table(Case):
         screen.keys('Tab')
         screen.wait('^ENDED with status 3  orders')
         for name in ('grow_a', 'grow_b'):
-            screen.wait(rf' (one-off|too short to tell|plateau|steady growth\??) heap \+ {name}')
+            screen.wait(rf' (one-off|too short to tell|(plateau|steady growth)\??) heap \+ {name}')
         screen.wait(r' (churn|too short to tell) heap \+ churn')
         screen.quit()
         before.check(self)
