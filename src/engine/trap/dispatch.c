@@ -58,16 +58,19 @@ static struct mw_error *thread_ended(struct trap_thread *thread, int status)
 	return mw_error_first(err, trap_process_detach(process, MW_END_EXIT));
 }
 
-/* The first thread is about to be killed by the end of its process, and may not be heard of before it is gone. */
-static bool whole_process_ends(struct trap_process *process)
+/* Does all of the process end with the thread, which is about to? Others may not be heard of before they are gone. */
+static bool whole_process_ends(const struct trap_thread *thread)
 {
-	struct mw_status status;
+	struct mw_tracee_regs regs;
+	void *other;
 
-	if (process->end_sampled)
-		return false;
-	process->end_sampled = mw_error_none(mw_status_read(process->pid, &status)) &&
-			       status.sig_pending & UINT64_C(1) << (SIGKILL - 1);
-	return process->end_sampled;
+	/* Killed, or the one that ends the process: it is not in the call by which a thread ends alone. */
+	if (mw_error_none(mw_tracee_get_regs(thread->tid, &regs)) && regs.general.syscall != SYS_exit)
+		return true;
+	for (size_t i = 0; mw_map_next(&thread->process->threads, &i, &other);)
+		if (!((const struct trap_thread *)other)->ending)
+			return false;
+	return true;
 }
 
 /* The thread will be gone: its name is final, and its memory can be looked at for the last time. */
@@ -75,6 +78,7 @@ static struct mw_error *thread_exiting(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
 	const struct mw_engine_options *options = &process->engine->options;
+	bool is_first;
 	uint64_t now;
 
 	thread->ending = true;
@@ -86,8 +90,9 @@ static struct mw_error *thread_exiting(struct trap_thread *thread)
 	if (thread->numbered)
 		MW_TRY(trap_thread_number(thread));
 	now = trap_now(process);
-	if (options->sample &&
-	    (thread->tid == process->pid || process->threads.count == 1 || whole_process_ends(process))) {
+	is_first = !process->ends && whole_process_ends(thread);
+	process->ends |= is_first;
+	if (options->sample && (thread->tid == process->pid || process->threads.count == 1 || is_first)) {
 		options->sample(options->sample_context, process->pid, thread->tid, now, true);
 		process->last_sample_ns = now;
 	}

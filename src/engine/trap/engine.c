@@ -521,7 +521,7 @@ static void take_samples(struct trap_engine *engine)
 		struct trap_process *process = engine->processes[i];
 		uint64_t now;
 
-		if (process->ended || !process->windowed)
+		if (process->ended || !process->windowed || process->ends)
 			continue;
 		now = trap_now(process);
 		if (now - process->last_sample_ns < SAMPLE_NS)

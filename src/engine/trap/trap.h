@@ -252,7 +252,7 @@ struct trap_process {
 	uint64_t start_ns;
 	uint64_t closed_ns; /* when all stops from before the window's end had been heard of; 0: not yet */
 	uint64_t last_sample_ns;
-	bool end_sampled; /* when all were about to end, by one that was not the first */
+	bool ends; /* all its threads are about to end: its last sample has been taken */
 	struct trap_planted planted;
 	struct trap_signals signals;
 	struct trap_standstill standstill;
