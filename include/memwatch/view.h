@@ -25,6 +25,15 @@ enum mw_stack_end {
 /* Its name; NULL for MW_STACK_END_NONE. */
 const char *mw_stack_end_name(enum mw_stack_end end);
 
+/* Of the code of a frame. */
+enum mw_language {
+	MW_LANGUAGE_NATIVE,
+	MW_LANGUAGE_PYTHON,
+};
+
+/* For reports; "?" for a number that is none of them. Static text. */
+const char *mw_language_name(enum mw_language language);
+
 struct mw_report_frame {
 	const char *function; /* demangled */
 	const char *module;   /* path as the target sees it; NULL for code in no file */
@@ -36,6 +45,10 @@ struct mw_report_frame {
 	/* Code that no file holds and nobody names: the frame is of a whole region, which `function` describes (NULL:
 	 * it is not known), and `address` is where that begins. */
 	bool generated;
+	/* Where it is not native, the frame is an interpreter's: `module` stands for the language, and offset and address
+	 * say nothing. */
+	enum mw_language language;
+	bool interprets; /* native code of the interpreter, or of its installation, on a stack with frames of a script */
 };
 
 struct mw_report_peak {

@@ -23,6 +23,16 @@ const char *mw_role_name(enum mw_role role)
 	return NAME_OF(names, role);
 }
 
+const char *mw_language_name(enum mw_language language)
+{
+	static const char *const names[] = {
+		[MW_LANGUAGE_NATIVE] = "native",
+		[MW_LANGUAGE_PYTHON] = "python",
+	};
+
+	return NAME_OF(names, language);
+}
+
 const char *mw_overload_name(enum mw_overload overload)
 {
 	static const char *const names[] = {

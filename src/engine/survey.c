@@ -122,6 +122,7 @@ struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *
 {
 	*survey = (struct mw_survey){.arch = arch, .pid = pid, .track_heap = track_heap, .track_vm = track_vm};
 	MW_TRY(mw_modules_create(&survey->modules));
+	MW_TRY(mw_script_create(survey->modules, &survey->script));
 	/* What will be changed in there has to be put back, whoever it is by then. */
 	mw_peek_hold(pid);
 	return NULL;
@@ -132,6 +133,7 @@ void mw_survey_deinit(struct mw_survey *survey)
 	if (survey->modules)
 		mw_peek_let_go(survey->pid);
 	mw_hooks_deinit(&survey->hooks);
+	mw_script_destroy(survey->script);
 	mw_modules_destroy(survey->modules);
 	free(survey->module_class);
 	free(survey->internal.items);
@@ -272,7 +274,7 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 	MW_TRY(mw_hooks_find(&survey->hooks, survey->modules, survey->modules_seen, survey->arch, &memory, true,
 			     survey->track_vm));
 	survey->modules_seen = count;
-	return NULL;
+	return mw_script_take_in(survey->script, tid);
 }
 
 /* A list of the modules' paths, for people. */

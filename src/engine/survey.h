@@ -8,6 +8,7 @@
 #define MW_ENGINE_SURVEY_H
 
 #include "alloc/families.h"
+#include "script/script.h"
 #include "symbol/modules.h"
 
 #include <memwatch/arch.h>
@@ -54,6 +55,7 @@ struct mw_survey {
 	bool track_heap, track_vm;
 	const struct mw_arch *arch;
 	struct mw_modules *modules;
+	struct mw_script *script;
 	struct mw_hooks hooks;
 	struct mw_hook_info *infos; /* of hooks, for reports; made on demand */
 	uint32_t modules_seen;      /* modules looked at for hooks */

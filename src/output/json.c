@@ -219,7 +219,7 @@ static json_t *frame_value(const struct mw_report_frame *frame)
 {
 	return MW_OBJECT(MW_OF(frame, function), MW_OF(frame, module), MW_OF(frame, offset), MW_OF(frame, address),
 			 MW_OF(frame, file), MW_KEY("line", frame->line ? MW_VALUE(frame->line) : json_null()),
-			 MW_OF(frame, inlined));
+			 MW_OF(frame, inlined), MW_KEY("language", mw_json_text(mw_language_name(frame->language))));
 }
 
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count)

@@ -90,6 +90,11 @@ void mw_text_function(struct mw_line *line, const char *function);
 void mw_text_short_function(struct mw_line *line, const char *function);
 /* "module!", or what stands for it before the function's name. */
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
+/* Inlined code has no start of its own to count from, nor has a whole region, or a script. */
+static inline bool mw_text_has_offset(const struct mw_report_frame *frame)
+{
+	return !frame->inlined && !frame->generated && frame->language == MW_LANGUAGE_NATIVE;
+}
 /* The innermost frame of the module that the stack is charged to, but for std::; NULL: there are no frames. */
 const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *stack);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);

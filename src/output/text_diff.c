@@ -200,8 +200,7 @@ static void put_frame(struct writer *writer, const struct mw_report_frame *frame
 	mw_text_module(line, frame);
 	if (frame->function)
 		mw_line_name(line, frame->function);
-	/* Inlined code has no start of its own to count from, nor has a whole region. */
-	if (!frame->inlined && !frame->generated)
+	if (mw_text_has_offset(frame))
 		mw_line_printf(line, "+0x%" PRIx64, frame->offset);
 	if (frame->file) {
 		mw_line_put(line, " (", frame->file);

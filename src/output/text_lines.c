@@ -290,7 +290,9 @@ void mw_text_short_function(struct mw_line *line, const char *function)
 
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame)
 {
-	/* What says all of a region has no need of it. */
+	/* Neither what says all of a region nor the file of a script has need of it. */
+	if (frame->language != MW_LANGUAGE_NATIVE)
+		return;
 	if (frame->generated && frame->function && frame->module && frame->module[0] != '/')
 		return;
 	if (frame->module)
@@ -306,7 +308,7 @@ static void add_tail(struct mw_line *tail, const struct mw_report_frame *frame, 
 	const char *mark = frame->inlined ? " [inlined]" : "";
 	size_t taken;
 
-	if (!frame->inlined && !frame->generated)
+	if (mw_text_has_offset(frame))
 		mw_line_printf(tail, "+0x%" PRIx64, frame->offset);
 	taken = mw_line_columns(tail, 0) + strlen(mark);
 	add_position(tail, frame, columns > taken ? columns - taken : 0);
@@ -365,6 +367,11 @@ const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *st
 	return stack->frame_count ? &stack->frames[0] : NULL;
 }
 
+static bool is_interpreter(const struct mw_report_frame *frame)
+{
+	return frame->interprets;
+}
+
 /* What calls main(), or a thread's function. */
 static bool is_start(const struct mw_report_frame *frame)
 {
@@ -394,6 +401,14 @@ static size_t run_of(const struct mw_report_stack *stack, size_t from, size_t en
 	return next - from;
 }
 
+static void put_interpreter(struct mw_text *text, size_t first, size_t count)
+{
+	if (count == 1)
+		MW_TEXT_ROW(text, "   #%-2zu (interpreter)", first);
+	else
+		MW_TEXT_ROW(text, "   #%zu-%zu (interpreter, %zu frames)", first, first + count - 1, count);
+}
+
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
 {
 	/* One left-out frame would take the line that tells of it. */
@@ -401,14 +416,18 @@ void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, s
 
 	for (size_t i = 0; i < shown;) {
 		size_t of_std = run_of(stack, i, shown, is_std),
-		       of_start = run_of(stack, i, stack->frame_count, is_start);
+		       of_start = run_of(stack, i, stack->frame_count, is_start),
+		       of_interpreter = run_of(stack, i, stack->frame_count, is_interpreter);
 
-		if (text->options->all || (of_std < LEAST_FOLDED && of_start < LEAST_FOLDED)) {
+		if (text->options->all || (of_std < LEAST_FOLDED && of_start < LEAST_FOLDED && !of_interpreter)) {
 			put_frame(text, i, &stack->frames[i]);
 			i++;
 		} else if (of_start) {
 			MW_TEXT_ROW(text, "   #%zu-%zu (start)", i, i + of_start - 1);
 			i += of_start;
+		} else if (of_interpreter) {
+			put_interpreter(text, i, of_interpreter);
+			i += of_interpreter;
 		} else {
 			MW_TEXT_ROW(text, "   #%zu-%zu std:: (%zu frames)", i, i + of_std - 1, of_std);
 			i += of_std;

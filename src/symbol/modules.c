@@ -324,6 +324,7 @@ static void free_module(struct mw_module *module)
 	if (!module)
 		return;
 	mw_elf_unref(module->elf);
+	mw_named_frames_destroy(module->named);
 	free(module->path);
 	free(module->why);
 	free(module);
@@ -650,4 +651,21 @@ struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, ui
 	if (err)
 		free_module(module);
 	return err;
+}
+
+struct mw_error *mw_modules_add_named(struct mw_modules *modules, const char *path, struct mw_named_frames **named,
+				      uint32_t *number)
+{
+	struct mw_named_frames *frames;
+	struct mw_error *err;
+
+	MW_TRY(mw_named_frames_create(&frames));
+	*number = mw_modules_count(modules);
+	err = mw_modules_add(modules, path, 0, NULL);
+	if (err) {
+		mw_named_frames_destroy(frames);
+		return err;
+	}
+	mw_modules_get(modules, *number)->named = *named = frames;
+	return NULL;
 }

@@ -18,6 +18,7 @@
 #include "base/shared_list.h"
 #include "proc/maps.h"
 #include "symbol/elf_image.h"
+#include "symbol/named_frames.h"
 
 struct mw_module {
 	uint32_t number;
@@ -31,8 +32,9 @@ struct mw_module {
 	uint64_t bias;      /* address in the target = vaddr in the file + bias */
 	struct mw_elf *elf; /* NULL where the file could not be had; `why` says why */
 	char *why;
-	bool seen;  /* in the maps that are being taken in; for modules.c alone */
-	void *user; /* the owner of the table may hang something here; not freed */
+	struct mw_named_frames *named; /* NULL, or it is no file: "addresses" are the numbers of frames of a language */
+	bool seen;                     /* in the maps that are being taken in; for modules.c alone */
+	void *user;                    /* the owner of the table may hang something here; not freed */
 };
 
 struct mw_module_range {
@@ -61,6 +63,10 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
  * the path (may be NULL). For a table that is never refreshed. Errors: MEMORY. */
 struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias,
 				struct mw_elf *elf) MW_MUST_CHECK;
+/* Add the code of a language, as "[python]", which has no addresses: a frame of this module has for an address its number
+ * in `*named`, which belongs to the table. `*number` is the module's. Errors: MEMORY. */
+struct mw_error *mw_modules_add_named(struct mw_modules *modules, const char *path, struct mw_named_frames **named,
+				      uint32_t *number) MW_MUST_CHECK;
 /* Any thread may ask for modules that a refresh has added, while another refreshes: their path, bias and elf (whose bytes
  * any thread may read) stay. */
 static inline uint32_t mw_modules_count(const struct mw_modules *modules)

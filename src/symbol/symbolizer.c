@@ -710,6 +710,11 @@ struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_
 	struct mw_frame_list list;
 	struct answers *answers;
 
+	if (module && module->named) {
+		*frames = mw_named_frames_get(module->named, addr);
+		*count = *frames != NULL;
+		return NULL;
+	}
 	if (module && module->elf) {
 		wanted.addr -= module->bias;
 		wanted.number = 0;

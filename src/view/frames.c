@@ -5,6 +5,7 @@
 #include "alloc/families.h"
 #include "base/vector.h"
 #include "view/summary.h"
+#include "view/suspects.h"
 
 #include <endian.h>
 #include <inttypes.h>
@@ -50,6 +51,8 @@ static bool is_generated_module(const struct mw_view_module *module)
 
 	if (module->has_file || !module->path)
 		return false;
+	if (mw_named_frames_are_of(module->path))
+		return true;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (strncmp(module->path, places[i], strlen(places[i])) == 0)
 			return true;
@@ -168,19 +171,20 @@ const struct mw_code_region *mw_code_regions_find(const struct mw_code_regions *
 	return NULL;
 }
 
-/* What somebody calls the code of a frame that is in no file, or in a module of generated code; NULL: nothing. Good as
- * long as the symbols' answers. */
-static struct mw_error *code_name(const struct mw_view_code *code, const struct mw_raw_frame *frame, const char **name)
+/* What somebody calls the code of a frame that is in no file, or in a module of generated code; its function is NULL where
+ * nobody does. Good as long as the symbols' answers. */
+static struct mw_error *code_name(const struct mw_view_code *code, const struct mw_raw_frame *frame,
+				  struct mw_symbol_frame *name)
 {
 	const struct mw_symbol_frame *frames = NULL;
 	size_t count = 0;
 
-	*name = NULL;
+	*name = (struct mw_symbol_frame){0};
 	if (!code->symbols || frame->addr & MW_FRAME_NEAR)
 		return NULL;
 	MW_TRY(code->symbols->resolve(code->symbols->context, frame->module, frame->addr, &frames, &count));
 	if (count)
-		*name = frames[0].function;
+		*name = frames[0];
 	return NULL;
 }
 
@@ -199,11 +203,11 @@ void mw_code_region_describe(const struct mw_code_region *region, char text[MW_C
 
 /* --- ids of stacks ------------------------------------------------------------------------------------------ */
 
-enum { KEY_BUILD_ID = 1, KEY_NAME = 2, KEY_CODE_NAME = 3, KEY_CODE_REGION = 4 };
+enum { KEY_BUILD_ID = 1, KEY_NAME = 2, KEY_CODE_NAME = 3, KEY_CODE_REGION = 4, KEY_FILE = 5 };
 
 struct module_key {
 	uint64_t key, base;
-	bool known, generated;
+	bool known, generated, language;
 };
 
 /*
@@ -217,7 +221,8 @@ struct module_key {
  * Of code that is in no file, or in one that a JIT has made for it, addresses mean nothing in another run, nor does each
  * of them mean another caller. Where it has a name its key is XXH64 over 3 and that, with offset 0. Else its key is XXH64
  * over the byte 4 with the number of its region, in order of address, for an offset (2^64-1: it is in none that is
- * known), or its file's key with offset 0.
+ * known), or its file's key with offset 0. An interpreter's frame has a name, and for an offset XXH64 over 5 and the
+ * source file's path, plus the line.
  *
  * Kind and entry point are in it because one call site can reach two of them through a pointer; those
  * are two stacks of the report, and an id names one. Inlined frames are not: they come from debug
@@ -278,6 +283,7 @@ static struct mw_error *stack_ids_create(const struct mw_view_module *modules, s
 	for (size_t i = 0; i < count; i++) {
 		ids->keys[i].known = modules[i].path != NULL;
 		ids->keys[i].generated = is_generated_module(&modules[i]);
+		ids->keys[i].language = mw_named_frames_are_of(modules[i].path);
 		ids->keys[i].base = modules[i].base;
 		ids->keys[i].key = modules[i].path ? module_key(ids->state, &modules[i]) : 0;
 	}
@@ -290,7 +296,7 @@ static struct mw_error *frame_key(const struct stack_ids *ids, const struct modu
 				  const struct mw_raw_frame *frame, uint64_t *key, uint64_t *offset)
 {
 	const struct mw_code_region *region;
-	const char *name;
+	struct mw_symbol_frame name;
 
 	if (module && !module->generated) {
 		*key = module->key;
@@ -299,8 +305,10 @@ static struct mw_error *frame_key(const struct stack_ids *ids, const struct modu
 	}
 	*offset = 0;
 	MW_TRY(code_name(&ids->code, frame, &name));
-	if (name) {
-		*key = hash_tagged(ids->names, KEY_CODE_NAME, name, strlen(name));
+	if (name.function) {
+		*key = hash_tagged(ids->names, KEY_CODE_NAME, name.function, strlen(name.function));
+		if (module && module->language && name.file)
+			*offset = hash_tagged(ids->names, KEY_FILE, name.file, strlen(name.file)) + name.line;
 	} else if (module) {
 		*key = module->key;
 	} else {
@@ -403,6 +411,8 @@ struct framed_module {
 	const char *path; /* in the arena; NULL: nothing is known of it */
 	uint64_t base;
 	bool suspect, generated;
+	bool interprets; /* it is the interpreter of a language, or belongs to it */
+	enum mw_language language;
 };
 
 struct mw_framer {
@@ -414,6 +424,7 @@ struct mw_framer {
 	size_t raw_capacity;
 	struct mw_report_frame *buffer; /* one stack's frames, before their number is known */
 	size_t count, capacity;
+	bool interpreted; /* that stack has frames of a script */
 	size_t module_count;
 	struct framed_module modules[];
 };
@@ -435,6 +446,9 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 		framer->modules[i].base = input->modules[i].base;
 		framer->modules[i].suspect = input->modules[i].suspect;
 		framer->modules[i].generated = is_generated_module(&input->modules[i]);
+		framer->modules[i].interprets = mw_suspects_interprets(input->modules[i].path);
+		if (mw_named_frames_are_of(input->modules[i].path))
+			framer->modules[i].language = MW_LANGUAGE_PYTHON;
 	}
 	err = stack_ids_create(input->modules, count, &framer->code, &framer->ids);
 	if (err) {
@@ -493,6 +507,7 @@ static struct mw_error *add_bare(struct mw_framer *framer, const struct framed_m
 	frame->address = addr;
 	frame->module = module->path;
 	frame->offset = addr - module->base;
+	frame->interprets = framer->interpreted && module->interprets;
 	return NULL;
 }
 
@@ -545,8 +560,34 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 		frame->file = mw_arena_string(framer->arena, frames[i].file);
 		frame->line = frames[i].line;
 		frame->inlined = frames[i].inlined;
+		frame->language = module ? module->language : MW_LANGUAGE_NATIVE;
+		frame->interprets = framer->interpreted && module && module->interprets;
 	}
 	return NULL;
+}
+
+/* The module that a stack is charged to, or NULL. */
+static const char *find_suspect(const struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
+				bool interpreted)
+{
+	/* Code in no file has no name to charge: the file whose frame is next outwards made it. What an interpreter
+	 * does, it does for a script. */
+	for (size_t i = 0; i < count; i++) {
+		const struct framed_module *module = &framer->modules[raw[i].module];
+
+		if (raw[i].module < framer->module_count && module->suspect && !(interpreted && module->interprets))
+			return module->path;
+	}
+	return NULL;
+}
+
+static bool has_script(const struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (raw[i].module < framer->module_count &&
+		    framer->modules[raw[i].module].language != MW_LANGUAGE_NATIVE)
+			return true;
+	return false;
 }
 
 struct mw_error *mw_framer_frames(struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
@@ -559,13 +600,10 @@ struct mw_error *mw_framer_frames(struct mw_framer *framer, const struct mw_raw_
 		(void)snprintf(stack->id, sizeof(stack->id), "%016" PRIx64, id);
 	}
 	framer->count = 0;
-	stack->suspect = NULL;
-	for (size_t i = 0; i < count; i++) {
+	framer->interpreted = has_script(framer, raw, count);
+	for (size_t i = 0; i < count; i++)
 		MW_TRY(add_frames(framer, &raw[i]));
-		/* Code in no file has no name to charge: the file whose frame is next outwards made it. */
-		if (!stack->suspect && raw[i].module < framer->module_count && framer->modules[raw[i].module].suspect)
-			stack->suspect = framer->modules[raw[i].module].path;
-	}
+	stack->suspect = find_suspect(framer, raw, count, framer->interpreted);
 	stack->frames = mw_arena_array(framer->arena, framer->count, sizeof(*stack->frames));
 	if (!stack->frames)
 		return mw_error_nomem();

@@ -6,6 +6,7 @@
 #include "base/function_name.h"
 #include "base/hash.h"
 #include "base/index.h"
+#include "base/path.h"
 #include "track/sampling.h"
 #include "view/growth.h"
 
@@ -154,10 +155,55 @@ static bool is_of_header(const char *file)
 	return false;
 }
 
+/* Of an installation of Python: its standard library, and what was installed beside that. */
+static bool is_of_python(const char *file)
+{
+	static const char directory[] = "/lib/python3";
+	const char *found = strstr(file, directory);
+
+	return found && found[sizeof(directory) - 1] && strchr("./", found[sizeof(directory) - 1]);
+}
+
+bool mw_suspects_interprets(const char *module)
+{
+	const char *name = module ? mw_path_name(module) : "";
+
+	return strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0 ||
+	       (module && is_of_python(module));
+}
+
+/* A line of a script that somebody has written for this program. */
+static bool is_own_script(const struct mw_report_frame *frame)
+{
+	return frame->language != MW_LANGUAGE_NATIVE && frame->file && frame->file[0] != '<' &&
+	       !is_of_python(frame->file);
+}
+
 static bool is_own(const struct mw_report_frame *frame, const char *exe)
 {
 	return frame->module && !frame->generated && !is_of_header(frame->file) &&
 	       ((exe && strcmp(frame->module, exe) == 0) || !is_of_system(frame->module));
+}
+
+/* The innermost line of a script, one of the program's own where there is one; or a native line within that which is the
+ * program's own, as an extension's. SIZE_MAX: the stack has no script. */
+static size_t script_frame(const struct mw_report_stack *stack)
+{
+	size_t native = SIZE_MAX, script = SIZE_MAX;
+
+	for (size_t i = 0; i < stack->frame_count; i++) {
+		const struct mw_report_frame *frame = &stack->frames[i];
+
+		if (frame->language != MW_LANGUAGE_NATIVE) {
+			if (native != SIZE_MAX || is_own_script(frame))
+				return native != SIZE_MAX ? native : i;
+			script = script != SIZE_MAX ? script : i;
+		} else if (native == SIZE_MAX && script == SIZE_MAX && is_own(frame, NULL) && !frame->interprets &&
+			   !(frame->function && mw_suspects_is_wrapper(frame->function))) {
+			native = i;
+		}
+	}
+	return script;
 }
 
 /* What runs a program's scripts. */
@@ -220,11 +266,13 @@ static size_t outermost_wrapper(const struct mw_report_stack *stack)
 size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 {
 	bool interpreted = is_interpreted(stack);
-	size_t charged = SIZE_MAX;
+	size_t charged = SIZE_MAX, script = script_frame(stack);
 
 	for (size_t i = 0; i < stack->frame_count; i++)
 		if (is_runtime_heap(&stack->frames[i]))
 			return i;
+	if (script != SIZE_MAX)
+		return script;
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *frame = &stack->frames[i];
 

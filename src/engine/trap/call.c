@@ -289,6 +289,37 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 	return trap_breakpoint_lift(hit->process, hit->thread->tid, site);
 }
 
+/* The thread's frames in an interpreter; *hash is 0 where it has none. */
+static uint32_t read_script(struct trap_hit *hit, uint64_t *hash)
+{
+	struct trap_engine *engine = hit->engine;
+	uint32_t count;
+	bool cut;
+
+	*hash = 0;
+	if (!mw_script_is_there(hit->process->survey.script))
+		return 0;
+	count = mw_script_walk(hit->process->survey.script, hit->thread->tid, hit->regs.general.thread_pointer,
+			       engine->refs, engine->options.depth, &cut);
+	if (count)
+		*hash = mw_script_hash(engine->refs, count);
+	return count;
+}
+
+/* Put these among the native frames. */
+static struct mw_error *merge_script(struct trap_hit *hit, uint32_t refs, struct mw_raw_stack *raw)
+{
+	struct trap_engine *engine = hit->engine;
+	bool truncated;
+
+	MW_TRY(mw_script_merge(hit->process->survey.script, hit->thread->tid, raw->frames, raw->count, engine->refs,
+			       refs, engine->merged, engine->options.depth, &raw->count, &truncated));
+	raw->frames = engine->merged;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+	return NULL;
+}
+
 /* The sink's number for the hit's stack. */
 static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t *stack)
 {
@@ -296,6 +327,8 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = trap_hook_number(hit), .kind = kind};
 	struct trap_known_stack *known;
+	uint64_t script;
+	uint32_t refs;
 
 	*stack = MW_STACK_NONE;
 	if (hit->engine->settling)
@@ -303,8 +336,10 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	trap_hit_walk(hit);
 	if (hit->cut == MW_STACK_BROKEN)
 		process->stats.broken_stacks++;
-	known = &process->known_stacks[hit->serial % TRAP_KNOWN_STACKS];
-	if (hit->serial && known->serial == hit->serial && known->hook == raw.hook && known->kind == kind) {
+	refs = read_script(hit, &script);
+	known = &process->known_stacks[(hit->serial ^ script) % TRAP_KNOWN_STACKS];
+	if (hit->serial && known->serial == hit->serial && known->script == script && known->hook == raw.hook &&
+	    known->kind == kind) {
 		*stack = known->stack;
 		return NULL;
 	}
@@ -312,8 +347,11 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 		hit->engine->raw_frames[i] = (struct mw_raw_frame){.addr = frames[i].pc, .module = frames[i].module};
 	raw.count = hit->frame_count;
 	raw.cut = hit->cut;
+	if (refs)
+		MW_TRY(merge_script(hit, refs, &raw));
 	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));
-	*known = (struct trap_known_stack){.serial = hit->serial, .hook = raw.hook, .stack = *stack, .kind = kind};
+	*known = (struct trap_known_stack){
+		.serial = hit->serial, .script = script, .hook = raw.hook, .stack = *stack, .kind = kind};
 	return NULL;
 }
 

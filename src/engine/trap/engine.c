@@ -277,10 +277,15 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 	engine->end = MW_END_INTERRUPT;
 	engine->frames = calloc(options->depth, sizeof(*engine->frames));
 	engine->raw_frames = calloc(options->depth, sizeof(*engine->raw_frames));
-	err = engine->frames && engine->raw_frames ? tick_start(engine) : mw_error_nomem();
+	engine->merged = calloc(options->depth, sizeof(*engine->merged));
+	engine->refs = calloc(options->depth, sizeof(*engine->refs));
+	err = engine->frames && engine->raw_frames && engine->merged && engine->refs ? tick_start(engine)
+										     : mw_error_nomem();
 	if (err) {
 		free(engine->frames);
 		free(engine->raw_frames);
+		free(engine->merged);
+		free(engine->refs);
 		free(engine);
 		return err;
 	}
@@ -670,6 +675,8 @@ static void trap_destroy(struct mw_engine *base)
 	free(engine->heard.items);
 	free(engine->frames);
 	free(engine->raw_frames);
+	free(engine->merged);
+	free(engine->refs);
 	free(engine);
 }
 

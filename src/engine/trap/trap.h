@@ -216,7 +216,7 @@ struct trap_standstill {
 
 /* The sink's number of a stack that was walked lately. */
 struct trap_known_stack {
-	uint64_t serial;
+	uint64_t serial, script; /* of the walk; a hash of the frames of an interpreter */
 	uint32_t hook, stack;
 	enum mw_kind kind;
 };
@@ -274,8 +274,9 @@ struct trap_engine {
 	struct mw_map orphans; /* stops of tids nobody has announced yet */
 	struct mw_orphans finder;
 	struct mw_snapshot snapshot;
-	struct mw_unwound_frame *frames; /* room for depth of them */
-	struct mw_raw_frame *raw_frames;
+	struct mw_unwound_frame *frames;          /* room for depth of them */
+	struct mw_raw_frame *raw_frames, *merged; /* … each */
+	struct mw_script_ref *refs;
 	uint64_t stop_ns; /* when the stop being served was heard of */
 	uint64_t aim_ns;  /* a window's end that a wait is to be interrupted at; 0: none is near */
 	struct {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/* code.c: what CPython's code objects say of themselves: name, file, and lines (python.h). */
+#include "script/python.h"
+
+#include "base/hash.h"
+#include "proc/peek.h"
+
+#include <stdlib.h>
+
+#define TEXT_MAX  1024u      /* characters of a name that are kept */
+#define TABLE_MAX (4u << 20) /* bytes of a table of lines */
+#define CODE_MAX  256u       /* bytes of a code object that are read */
+
+struct python_code {
+	uint64_t check;
+	char *function, *file;
+	uint32_t first_line;
+	uint8_t *table;
+	size_t table_size;
+	struct mw_map numbers; /* of frames, as pointers, by where in the code they are, plus 1 */
+};
+
+static void code_destroy(struct python_code *code)
+{
+	if (!code)
+		return;
+	free(code->function);
+	free(code->file);
+	free(code->table);
+	mw_map_deinit(&code->numbers);
+	free(code);
+}
+
+void python_codes_deinit(struct mw_map *codes)
+{
+	void *code;
+
+	for (size_t i = 0; mw_map_next(codes, &i, &code);)
+		code_destroy(code);
+	mw_map_deinit(codes);
+}
+
+uint64_t python_check(const struct python_layout *layout, const uint8_t *code)
+{
+	uint64_t hash = mw_hash_add(0, python_word(code, layout->file));
+
+	hash = mw_hash_add(hash, python_word(code, layout->name));
+	hash = mw_hash_add(hash, python_word(code, layout->table));
+	hash = mw_hash_add(hash, python_word(code, layout->constants));
+	return mw_hash_mix(mw_hash_add(hash, python_half(code, layout->first_line)));
+}
+
+static size_t put_utf8(uint32_t character, char *out)
+{
+	if (character < 0x80) {
+		out[0] = (char)character;
+		return 1;
+	}
+	if (character < 0x800) {
+		out[0] = (char)(0xc0 | character >> 6);
+		out[1] = (char)(0x80 | (character & 0x3f));
+		return 2;
+	}
+	if (character < 0x10000) {
+		out[0] = (char)(0xe0 | character >> 12);
+		out[1] = (char)(0x80 | (character >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (character & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | (character >> 18 & 7));
+	out[1] = (char)(0x80 | (character >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (character >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (character & 0x3f));
+	return 4;
+}
+
+/* A str object's text as UTF-8 (malloc'ed), or NULL where it is none, or can't be read. */
+static char *read_text(const struct python_layout *layout, pid_t tid, mw_addr object)
+{
+	uint8_t head[PYTHON_TEXT_STATE + 4], *raw;
+	uint64_t length;
+	uint32_t state;
+	unsigned kind;
+	size_t used = 0;
+	char *text;
+
+	if (!mw_peek(tid, object, head, sizeof(head)))
+		return NULL;
+	length = python_word(head, PYTHON_TEXT_SIZE);
+	state = python_half(head, PYTHON_TEXT_STATE);
+	/* interned: 2 bits; kind: 3 bits, bytes of a character; compact; ascii. */
+	kind = state >> 2 & 7;
+	if (!(state & 1u << 5) || (kind != 1 && kind != 2 && kind != 4) || length > UINT32_MAX)
+		return NULL;
+	if (length > TEXT_MAX)
+		length = TEXT_MAX;
+	raw = malloc(length * kind + 1);
+	text = malloc(length * 4 + 1);
+	if (!raw || !text ||
+	    !mw_peek(tid, object + (state & 1u << 6 ? layout->ascii : layout->compact), raw, length * kind)) {
+		free(raw);
+		free(text);
+		return NULL;
+	}
+	for (size_t i = 0; i < length; i++) {
+		uint32_t character = 0;
+
+		memcpy(&character, raw + i * kind, kind);
+		if (!character || character > 0x10ffff)
+			break;
+		used += put_utf8(character, text + used);
+	}
+	text[used] = '\0';
+	free(raw);
+	return text;
+}
+
+static bool read_table(const struct python_layout *layout, pid_t tid, mw_addr object, struct python_code *code)
+{
+	uint8_t head[PYTHON_BYTES_SIZE + 8];
+	uint64_t size;
+
+	(void)layout;
+	if (!mw_peek(tid, object, head, sizeof(head)))
+		return false;
+	size = python_word(head, PYTHON_BYTES_SIZE);
+	if (size > TABLE_MAX)
+		return false;
+	code->table = malloc(size + 1);
+	code->table_size = size;
+	return code->table && mw_peek(tid, object + PYTHON_BYTES_DATA, code->table, size);
+}
+
+/* NULL: what lies there is no code object, or another one than it was. */
+static struct python_code *read_code(const struct python_layout *layout, pid_t tid, const struct mw_script_ref *ref)
+{
+	struct python_code *code = calloc(1, sizeof(*code));
+	uint8_t bytes[CODE_MAX];
+
+	if (!code)
+		return NULL;
+	if (!mw_peek(tid, ref->code, bytes, layout->code_size))
+		goto failed;
+	code->check = python_check(layout, bytes);
+	code->first_line = python_half(bytes, layout->first_line);
+	code->function = read_text(layout, tid, python_word(bytes, layout->name));
+	code->file = read_text(layout, tid, python_word(bytes, layout->file));
+	if (code->check != ref->check || !code->function || !code->file || code->first_line > INT32_MAX ||
+	    !read_table(layout, tid, python_word(bytes, layout->table), code))
+		goto failed;
+	return code;
+failed:
+	code_destroy(code);
+	return NULL;
+}
+
+static struct mw_error *code_of(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref,
+				struct python_code **out)
+{
+	struct python_code *code = mw_map_get(&script->codes, ref->code);
+
+	*out = code;
+	if (code && code->check == ref->check)
+		return NULL;
+	*out = read_code(script->layout, tid, ref);
+	if (!*out)
+		return NULL;
+	if (code)
+		code_destroy(mw_map_remove(&script->codes, ref->code));
+	MW_TRY(mw_map_set(&script->codes, ref->code, *out));
+	return NULL;
+}
+
+#define GONE "(Python code that is gone)"
+
+struct mw_error *python_name(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref, uint32_t *number)
+{
+	struct python_code *code;
+	void *known;
+	uint32_t line;
+
+	MW_TRY(code_of(script, tid, ref, &code));
+	if (!code)
+		return mw_named_frames_add(script->named, GONE, NULL, 0, number);
+	known = mw_map_get(&code->numbers, ref->at + 1);
+	if (known) {
+		*number = (uint32_t)(uintptr_t)known;
+		return NULL;
+	}
+	line = python_line(script->layout->lines, code->table, code->table_size, code->first_line, ref->at);
+	MW_TRY(mw_named_frames_add(script->named, code->function, code->file, line, number));
+	return mw_map_set(&code->numbers, ref->at + 1, (void *)(uintptr_t)*number); // NOLINT(performance-no-int-to-ptr)
+}

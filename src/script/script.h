@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * script.h: the frames of code that an interpreter runs, found from outside in a process that nobody has prepared.
+ *
+ * A stack's native frames are the interpreter's; what it interprets is a list of its own frames that it keeps in its
+ * memory. Both are read at the moment of an event, and merged: each run of the interpreter's loop is replaced by the
+ * frames that it evaluates. A merged frame is as any other (memwatch/event.h): a module that stands for the language
+ * (symbol/modules.h), and a number there. So nothing that counts, filters or records stacks knows of it.
+ *
+ * Whatever stands in the process's memory is taken for what it may be: anything. Reading is bounded, and what makes no
+ * sense ends the list.
+ *
+ * To add a language: a file beside python.c, and its fields in struct mw_script.
+ */
+#ifndef MW_SCRIPT_SCRIPT_H
+#define MW_SCRIPT_SCRIPT_H
+
+#include "symbol/modules.h"
+
+#include <memwatch/event.h>
+
+/* A frame as the interpreter has it. */
+struct mw_script_ref {
+	mw_addr code;   /* its code object; 0: a run of the loop that evaluates nothing yet */
+	uint64_t at;    /* bytes into the code */
+	uint64_t check; /* a hash of what is in the code object: another one may come to lie there */
+	bool last;      /* the outermost one of its run of the loop */
+};
+
+struct mw_script;
+
+/* Errors: MEMORY. `modules` must outlive it. */
+struct mw_error *mw_script_create(struct mw_modules *modules, struct mw_script **out) MW_MUST_CHECK;
+void mw_script_destroy(struct mw_script *script); /* NULL is fine */
+
+/*
+ * Look for interpreters in modules that came since the last call. The process may run. One of a version that is not known
+ * is refused by name: mw_script_refused(). Errors: MEMORY.
+ */
+struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid) MW_MUST_CHECK;
+/* Is there one whose frames can be read? */
+bool mw_script_is_there(const struct mw_script *script);
+/* A sentence that says why frames are missing, or NULL. Good as long as the script. */
+const char *mw_script_refused(const struct mw_script *script);
+
+/*
+ * The frames of the thread `tid`, innermost first, `capacity` at most; `thread_pointer` is its. The thread is stopped.
+ * `*cut`: the list did not end, or made no sense from there on. None for a thread that runs no such code.
+ */
+uint32_t mw_script_walk(struct mw_script *script, pid_t tid, mw_addr thread_pointer, struct mw_script_ref *refs,
+			uint32_t capacity, bool *cut);
+/* A hash of frames as walked: the same for what mw_script_merge() would do the same with. */
+uint64_t mw_script_hash(const struct mw_script_ref *refs, uint32_t count);
+
+/*
+ * Name the frames, and put them where they belong among the native ones. Writes at most `capacity` frames; `*truncated`
+ * where there are more. Errors: MEMORY.
+ */
+struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const struct mw_raw_frame *native,
+				 uint32_t native_count, const struct mw_script_ref *refs, uint32_t ref_count,
+				 struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
+				 bool *truncated) MW_MUST_CHECK;
+
+#endif
