@@ -2,14 +2,12 @@
 /* code.c: what CPython's code objects say of themselves: name, file, and lines (python.h). */
 #include "script/python.h"
 
-#include "base/hash.h"
 #include "proc/peek.h"
 
 #include <stdlib.h>
 
 #define TEXT_MAX  1024u      /* characters of a name that are kept */
 #define TABLE_MAX (4u << 20) /* bytes of a table of lines */
-#define CODE_MAX  256u       /* bytes of a code object that are read */
 
 struct python_code {
 	uint64_t check;
@@ -38,16 +36,6 @@ void python_codes_deinit(struct mw_map *codes)
 	for (size_t i = 0; mw_map_next(codes, &i, &code);)
 		code_destroy(code);
 	mw_map_deinit(codes);
-}
-
-uint64_t python_check(const struct python_layout *layout, const uint8_t *code)
-{
-	uint64_t hash = mw_hash_add(0, python_word(code, layout->file));
-
-	hash = mw_hash_add(hash, python_word(code, layout->name));
-	hash = mw_hash_add(hash, python_word(code, layout->table));
-	hash = mw_hash_add(hash, python_word(code, layout->constants));
-	return mw_hash_mix(mw_hash_add(hash, python_half(code, layout->first_line)));
 }
 
 static size_t put_utf8(uint32_t character, char *out)
@@ -115,12 +103,11 @@ static char *read_text(const struct python_layout *layout, pid_t tid, mw_addr ob
 	return text;
 }
 
-static bool read_table(const struct python_layout *layout, pid_t tid, mw_addr object, struct python_code *code)
+static bool read_table(pid_t tid, mw_addr object, struct python_code *code)
 {
 	uint8_t head[PYTHON_BYTES_SIZE + 8];
 	uint64_t size;
 
-	(void)layout;
 	if (!mw_peek(tid, object, head, sizeof(head)))
 		return false;
 	size = python_word(head, PYTHON_BYTES_SIZE);
@@ -131,22 +118,28 @@ static bool read_table(const struct python_layout *layout, pid_t tid, mw_addr ob
 	return code->table && mw_peek(tid, object + PYTHON_BYTES_DATA, code->table, size);
 }
 
-/* NULL: what lies there is no code object, or another one than it was. */
-static struct python_code *read_code(const struct python_layout *layout, pid_t tid, const struct mw_script_ref *ref)
+static bool read_word(void *context, uint64_t addr, uint64_t *word)
 {
+	return mw_peek(*(const pid_t *)context, addr, word, sizeof(*word));
+}
+
+/* NULL: what lies there is no code object, or another one than it was. */
+static struct python_code *read_code(const struct python_layout *layout, pid_t tid, mw_addr object, uint64_t check)
+{
+	const struct mw_script_layout *walk = &layout->walk;
 	struct python_code *code = calloc(1, sizeof(*code));
-	uint8_t bytes[CODE_MAX];
+	uint64_t name, file, table;
 
 	if (!code)
 		return NULL;
-	if (!mw_peek(tid, ref->code, bytes, layout->code_size))
+	if (!mw_script_check(walk, read_word, &tid, object, &code->check) || code->check != check ||
+	    !read_word(&tid, object + walk->name, &name) || !read_word(&tid, object + walk->file, &file) ||
+	    !read_word(&tid, object + walk->table, &table) ||
+	    !mw_script_half(read_word, &tid, object + walk->first_line, &code->first_line))
 		goto failed;
-	code->check = python_check(layout, bytes);
-	code->first_line = python_half(bytes, layout->first_line);
-	code->function = read_text(layout, tid, python_word(bytes, layout->name));
-	code->file = read_text(layout, tid, python_word(bytes, layout->file));
-	if (code->check != ref->check || !code->function || !code->file || code->first_line > INT32_MAX ||
-	    !read_table(layout, tid, python_word(bytes, layout->table), code))
+	code->function = read_text(layout, tid, name);
+	code->file = read_text(layout, tid, file);
+	if (!code->function || !code->file || code->first_line > INT32_MAX || !read_table(tid, table, code))
 		goto failed;
 	return code;
 failed:
@@ -157,17 +150,18 @@ failed:
 static struct mw_error *code_of(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref,
 				struct python_code **out)
 {
-	struct python_code *code = mw_map_get(&script->codes, ref->code);
+	mw_addr object = ref->code & ~MW_SCRIPT_LAST;
+	struct python_code *code = mw_map_get(&script->codes, object);
 
 	*out = code;
 	if (code && code->check == ref->check)
 		return NULL;
-	*out = read_code(script->layout, tid, ref);
+	*out = read_code(script->layout, tid, object, ref->check);
 	if (!*out)
 		return NULL;
 	if (code)
-		code_destroy(mw_map_remove(&script->codes, ref->code));
-	MW_TRY(mw_map_set(&script->codes, ref->code, *out));
+		code_destroy(mw_map_remove(&script->codes, object));
+	MW_TRY(mw_map_set(&script->codes, object, *out));
 	return NULL;
 }
 

@@ -37,12 +37,12 @@ static struct mw_error *put_run(struct merge *merge)
 		struct mw_raw_frame frame = {.module = merge->script->module};
 		uint32_t number = 0;
 
-		if (merge->refs->code) {
+		if (merge->refs->code & ~MW_SCRIPT_LAST) {
 			MW_TRY(python_name(merge->script, merge->tid, merge->refs, &number));
 			frame.addr = number;
 			put(merge, frame);
 		}
-		last = merge->refs->last;
+		last = merge->refs->code & MW_SCRIPT_LAST;
 		merge->refs++;
 		merge->left--;
 	}

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAGE         4096u
-#define PAGES        8    /* kept during a walk */
-#define INTERPRETERS 64   /* that are looked through for a thread */
-#define THREADS      8192 /* … of each */
-#define HOPS         65536u
+#define PAGE          4096u
+#define PAGES         8     /* kept during a walk */
+#define INTERPRETERS  64    /* that are looked through for a thread */
+#define THREADS       8192  /* … of each */
+#define CONTROL_BLOCK 2304u /* bytes from the thread pointer on in which a thread's own words are looked for */
 
 /* --- which interpreter it is -------------------------------------------------------------------------------------- */
 
@@ -86,8 +86,8 @@ static bool take_offsets(struct mw_script *script, pid_t tid, const struct pytho
 			       "CPython 3.%u is a free-threaded build: Python frames are missing", layout->minor);
 		return false;
 	}
-	if (offsets.interpreters_head >= PYTHON_NO_FIELD || offsets.next >= PYTHON_NO_FIELD ||
-	    offsets.threads_head >= PYTHON_NO_FIELD)
+	if (offsets.interpreters_head >= MW_SCRIPT_NO_FIELD || offsets.next >= MW_SCRIPT_NO_FIELD ||
+	    offsets.threads_head >= MW_SCRIPT_NO_FIELD)
 		return false;
 	script->own.interpreters = (uint16_t)offsets.interpreters_head;
 	script->own.next_interpreter = (uint16_t)offsets.next;
@@ -133,6 +133,8 @@ static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, cons
 		return refuse(script, minor);
 	MW_TRY(mw_modules_add_named(script->modules, MW_NAMED_FRAMES_PYTHON, &script->named, &script->module));
 	script->layout = &script->own;
+	if (layout->current_thread != MW_SCRIPT_NO_FIELD)
+		script->place.current = script->runtime + layout->current_thread;
 	return add_loop(script, module->bias + file.loop, file.loop_size);
 }
 
@@ -152,17 +154,6 @@ void mw_script_destroy(struct mw_script *script)
 	mw_map_deinit(&script->threads);
 	python_codes_deinit(&script->codes);
 	free(script);
-}
-
-struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid)
-{
-	for (; !script->layout && script->seen < mw_modules_count(script->modules); script->seen++) {
-		const struct mw_module *module = mw_modules_get(script->modules, script->seen);
-
-		if (module->elf && !module->gone)
-			MW_TRY(take_in_module(script, tid, module));
-	}
-	return NULL;
 }
 
 bool mw_script_is_there(const struct mw_script *script)
@@ -185,6 +176,13 @@ struct reader {
 	uint8_t pages[PAGES][PAGE];
 };
 
+static void begin(struct reader *reader, pid_t tid)
+{
+	reader->tid = tid;
+	reader->next = 0;
+	memset(reader->at, 0, sizeof(reader->at));
+}
+
 static const uint8_t *page_of(struct reader *reader, mw_addr page)
 {
 	unsigned number;
@@ -200,37 +198,18 @@ static const uint8_t *page_of(struct reader *reader, mw_addr page)
 	return reader->pages[number];
 }
 
-static bool read_bytes(struct reader *reader, mw_addr addr, void *out, size_t size)
+static bool read_word(void *context, uint64_t addr, uint64_t *word)
 {
-	uint8_t *to = out;
+	struct reader *reader = context;
+	const uint8_t *page = addr & 7 ? NULL : page_of(reader, addr & ~(mw_addr)(PAGE - 1));
 
-	while (size) {
-		const uint8_t *page = page_of(reader, addr & ~(mw_addr)(PAGE - 1));
-		size_t in = addr & (PAGE - 1), some = PAGE - in < size ? PAGE - in : size;
-
-		if (!page)
-			return false;
-		memcpy(to, page + in, some);
-		to += some;
-		addr += some;
-		size -= some;
-	}
+	if (!page)
+		return false;
+	memcpy(word, page + (addr & (PAGE - 1)), sizeof(*word));
 	return true;
 }
 
-static bool read_word(struct reader *reader, mw_addr addr, uint64_t *out)
-{
-	return read_bytes(reader, addr, out, sizeof(*out));
-}
-
 /* --- whose state it is -------------------------------------------------------------------------------------------- */
-
-static bool is_of(const struct mw_script *script, struct reader *reader, mw_addr state, mw_addr thread_pointer)
-{
-	uint64_t id;
-
-	return state && read_word(reader, state + script->layout->thread_id, &id) && id == thread_pointer;
-}
 
 /* Of one interpreter; the first one of a thread. */
 static mw_addr search_threads(const struct mw_script *script, struct reader *reader, mw_addr interpreter,
@@ -241,7 +220,7 @@ static mw_addr search_threads(const struct mw_script *script, struct reader *rea
 	if (!read_word(reader, interpreter + script->layout->threads, &state))
 		return 0;
 	for (unsigned i = 0; state && i < THREADS; i++) {
-		if (is_of(script, reader, state, thread_pointer))
+		if (mw_script_is_of(&script->layout->walk, read_word, reader, state, thread_pointer))
 			return state;
 		if (!read_word(reader, state + script->layout->next_thread, &state))
 			return 0;
@@ -266,18 +245,46 @@ static mw_addr search(const struct mw_script *script, struct reader *reader, mw_
 	return 0;
 }
 
+/* Where do threads keep their state? CPython has it as a thread-specific value (its autoTSSkey), which the C library keeps in
+ * the thread's control block: there is a word that is the state's address. 0: no thread says it. */
+static uint64_t find_own(const struct mw_script *script, struct reader *reader)
+{
+	const struct mw_script_layout *walk = &script->layout->walk;
+	uint64_t interpreter, state, thread, word;
+
+	if (!read_word(reader, script->runtime + script->layout->interpreters, &interpreter) || !interpreter ||
+	    !read_word(reader, interpreter + script->layout->threads, &state))
+		return 0;
+	for (unsigned i = 0; state && i < THREADS; i++) {
+		if (!read_word(reader, state + walk->thread_id, &thread))
+			return 0;
+		for (uint64_t at = 8; at < CONTROL_BLOCK; at += 8)
+			if (read_word(reader, thread + at, &word) && word == state)
+				return at;
+		if (!read_word(reader, state + script->layout->next_thread, &state))
+			return 0;
+	}
+	return 0;
+}
+
+const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place)
+{
+	*place = script->place;
+	return script->layout && place->own ? &script->layout->walk : NULL;
+}
+
 /* The state of the thread that this is, 0: it has none. */
 static mw_addr state_of(struct mw_script *script, struct reader *reader, mw_addr thread_pointer)
 {
-	uint64_t state = 0;
+	const struct mw_script_layout *walk = &script->layout->walk;
+	uint64_t state = mw_script_state(walk, &script->place, read_word, reader, thread_pointer);
 	void *known;
 
-	if (script->layout->current_thread != PYTHON_NO_FIELD &&
-	    read_word(reader, script->runtime + script->layout->current_thread, &state) &&
-	    is_of(script, reader, state, thread_pointer))
+	/* A thread that has a state has it there. */
+	if (state || script->place.own)
 		return state;
 	known = mw_map_get(&script->threads, thread_pointer);
-	if (known && is_of(script, reader, (mw_addr)(uintptr_t)known, thread_pointer))
+	if (known && mw_script_is_of(walk, read_word, reader, (mw_addr)(uintptr_t)known, thread_pointer))
 		return (mw_addr)(uintptr_t)known;
 	state = search(script, reader, thread_pointer);
 	/* Where it can't be kept, it is looked for again. */
@@ -287,98 +294,35 @@ static mw_addr state_of(struct mw_script *script, struct reader *reader, mw_addr
 	return state;
 }
 
-/* --- frames ------------------------------------------------------------------------------------------------------- */
-
-/* A list that is being made. */
-struct list {
-	struct mw_script_ref *refs;
-	uint32_t count, capacity;
-};
-
-/* What the loop was run for ends with the frame that was found last. */
-static bool end_run(struct list *list)
+struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid)
 {
-	if (list->count && !list->refs[list->count - 1].last) {
-		list->refs[list->count - 1].last = true;
-		return true;
+	for (; !script->layout && script->seen < mw_modules_count(script->modules); script->seen++) {
+		const struct mw_module *module = mw_modules_get(script->modules, script->seen);
+
+		if (module->elf && !module->gone)
+			MW_TRY(take_in_module(script, tid, module));
 	}
-	if (list->count == list->capacity)
-		return false;
-	list->refs[list->count++] = (struct mw_script_ref){.last = true};
-	return true;
+	if (script->layout && !script->place.own) {
+		struct reader reader;
+
+		begin(&reader, tid);
+		script->place.own = find_own(script, &reader);
+	}
+	return NULL;
 }
 
-/* Has the frame's function been entered, but not begun? It is not in tracebacks then. */
-static bool is_incomplete(const struct python_layout *layout, const uint8_t *frame, const uint8_t *code, int64_t at)
-{
-	if (layout->first_traceable == PYTHON_NO_FIELD || frame[layout->owner] == PYTHON_BY_GENERATOR)
-		return false;
-	return at < (int64_t)(int32_t)python_half(code, layout->first_traceable) * 2;
-}
-
-/* Add the frame whose bytes these are. False: that makes no sense, or there is no room. */
-static bool add(const struct python_layout *layout, struct reader *reader, const uint8_t *frame, struct list *list)
-{
-	struct mw_script_ref ref = {.code = python_word(frame, layout->code)};
-	uint8_t code[256];
-	int64_t at;
-
-	if (!read_bytes(reader, ref.code, code, layout->code_size))
-		return false;
-	if (layout->bytecode == PYTHON_NO_FIELD)
-		at = (int64_t)(int32_t)python_half(frame, layout->at) * layout->at_unit;
-	else
-		at = (int64_t)(python_word(frame, layout->at) - ref.code - layout->bytecode);
-	ref.last = layout->owner == PYTHON_NO_FIELD || (layout->is_entry != PYTHON_NO_FIELD && frame[layout->is_entry]);
-	if (is_incomplete(layout, frame, code, at))
-		return !ref.last || end_run(list);
-	/* Before the first instruction: that one is next. */
-	ref.at = at < 0 ? 0 : (uint64_t)at;
-	ref.check = python_check(layout, code);
-	if (list->count == list->capacity)
-		return false;
-	list->refs[list->count++] = ref;
-	return true;
-}
+/* --- frames ------------------------------------------------------------------------------------------------------- */
 
 uint32_t mw_script_walk(struct mw_script *script, pid_t tid, mw_addr thread_pointer, struct mw_script_ref *refs,
 			uint32_t capacity, bool *cut)
 {
-	const struct python_layout *layout = script->layout;
 	struct reader reader;
-	struct list list = {.refs = refs, .capacity = capacity};
-	uint64_t frame;
 	mw_addr state;
 
 	*cut = false;
-	reader.tid = tid;
-	reader.next = 0;
-	memset(reader.at, 0, sizeof(reader.at));
+	begin(&reader, tid);
 	state = state_of(script, &reader, thread_pointer);
-	if (!state)
-		return 0;
-	*cut = true;
-	if (!read_word(&reader, state + layout->frame, &frame) ||
-	    (frame && layout->cframe_frame != PYTHON_NO_FIELD &&
-	     !read_word(&reader, frame + layout->cframe_frame, &frame)))
-		return 0;
-	for (unsigned i = 0; frame && i < HOPS; i++) {
-		uint8_t bytes[128];
-
-		if (!read_bytes(&reader, frame, bytes, layout->frame_size))
-			return list.count;
-		if (layout->owner != PYTHON_NO_FIELD && bytes[layout->owner] > PYTHON_BY_C_STACK)
-			return list.count;
-		if (layout->owner != PYTHON_NO_FIELD && bytes[layout->owner] == PYTHON_BY_C_STACK) {
-			if (!end_run(&list))
-				return list.count;
-		} else if (!add(layout, &reader, bytes, &list)) {
-			return list.count;
-		}
-		frame = python_word(bytes, layout->previous);
-	}
-	*cut = frame != 0;
-	return list.count;
+	return state ? mw_script_frames(&script->layout->walk, read_word, &reader, state, refs, capacity, cut) : 0;
 }
 
 uint64_t mw_script_hash(const struct mw_script_ref *refs, uint32_t count)
@@ -386,8 +330,8 @@ uint64_t mw_script_hash(const struct mw_script_ref *refs, uint32_t count)
 	uint64_t hash = count;
 
 	for (uint32_t i = 0; i < count; i++) {
-		hash = mw_hash_add(hash, refs[i].code ^ refs[i].check);
-		hash = mw_hash_add(hash, refs[i].at << 1 | refs[i].last);
+		hash = mw_hash_add(hash, refs[i].code);
+		hash = mw_hash_add(hash, refs[i].check ^ refs[i].at);
 	}
 	return mw_hash_mix(hash);
 }

@@ -16,8 +16,6 @@ enum python_lines {
 	PYTHON_LOCATIONS, /* the location table: 3.11 on */
 };
 
-#define PYTHON_NO_FIELD UINT16_MAX
-
 /*
  * Offsets of fields, in bytes. They are those of x86-64 builds for release of any patch level of the version: CPython
  * keeps them within one, as extensions are built against them.
@@ -28,28 +26,15 @@ struct python_layout {
 	uint16_t interpreters;              /* in _PyRuntime: the first interpreter */
 	uint16_t current_thread;            /* … the state of the thread that holds the GIL; NO_FIELD: not there */
 	uint16_t next_interpreter, threads; /* in an interpreter: the next, its first thread's state */
-	uint16_t next_thread, thread_id;    /* in a thread's state */
-	uint16_t frame;                     /* … its innermost frame, or its C frame */
-	uint16_t cframe_frame;              /* in a C frame: the innermost frame; NO_FIELD: there are none */
-	uint16_t previous, code, at;        /* in a frame: the caller's, the code object, where it is in that */
-	uint16_t owner;                     /* … who owns it; NO_FIELD: a frame is an object */
-	uint16_t is_entry;                  /* … is it the outermost of a run of the loop? NO_FIELD: `owner` says */
-	uint16_t frame_size;                /* up to the end of these */
-	uint16_t file, name, first_line, table; /* in a code object */
-	uint16_t bytecode;             /* … where the code itself begins; NO_FIELD: `at` counts from its beginning */
-	uint16_t first_traceable;      /* … the first instruction after the prologue; NO_FIELD: none */
-	uint16_t constants, code_size; /* … up to the end of these */
-	uint16_t ascii, compact;       /* where the characters of a string begin, by its kind */
-	uint8_t at_unit;               /* `at` counts in so many bytes */
+	uint16_t next_thread;               /* in a thread's state */
+	uint16_t ascii, compact;            /* where the characters of a string begin, by its kind */
+	struct mw_script_layout walk;
 };
 
 #define PYTHON_BYTES_SIZE 16 /* in bytes: how many */
 #define PYTHON_BYTES_DATA 32 /* … and where they begin */
 #define PYTHON_TEXT_SIZE  16 /* in a string: characters */
 #define PYTHON_TEXT_STATE 32
-
-/* frame.owner */
-enum { PYTHON_BY_THREAD, PYTHON_BY_GENERATOR, PYTHON_BY_OBJECT, PYTHON_BY_C_STACK };
 
 #define PYTHON_OLDEST 9
 #define PYTHON_NEWEST 13
@@ -75,6 +60,7 @@ struct mw_script {
 	const struct python_layout *layout; /* NULL: there is no interpreter */
 	struct python_layout own;           /* … where it is made of what the process says itself */
 	mw_addr runtime;                    /* _PyRuntime */
+	struct mw_script_place place;
 	struct python_loop loops[PYTHON_LOOPS];
 	size_t loop_count;
 	struct mw_map threads; /* states of threads, by thread pointer */
@@ -86,9 +72,6 @@ struct mw_script {
 struct mw_error *python_name(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref,
 			     uint32_t *number) MW_MUST_CHECK;
 void python_codes_deinit(struct mw_map *codes);
-/* A hash of what a code object has, of which layout->code_size bytes are given. */
-uint64_t python_check(const struct python_layout *layout, const uint8_t *code);
-
 static inline uint64_t python_word(const uint8_t *bytes, uint16_t offset)
 {
 	uint64_t word;

@@ -18,14 +18,7 @@
 #include "symbol/modules.h"
 
 #include <memwatch/event.h>
-
-/* A frame as the interpreter has it. */
-struct mw_script_ref {
-	mw_addr code;   /* its code object; 0: a run of the loop that evaluates nothing yet */
-	uint64_t at;    /* bytes into the code */
-	uint64_t check; /* a hash of what is in the code object: another one may come to lie there */
-	bool last;      /* the outermost one of its run of the loop */
-};
+#include <memwatch/script.h>
 
 struct mw_script;
 
@@ -40,6 +33,9 @@ void mw_script_destroy(struct mw_script *script); /* NULL is fine */
 struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid) MW_MUST_CHECK;
 /* Is there one whose frames can be read? */
 bool mw_script_is_there(const struct mw_script *script);
+/* For whoever walks in the thread itself: how, and where the state of each thread is. NULL: there is no interpreter, or
+ * none that can be walked so. Good as long as the script. */
+const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place);
 /* A sentence that says why frames are missing, or NULL. Good as long as the script. */
 const char *mw_script_refused(const struct mw_script *script);
 
