@@ -9,10 +9,11 @@
  *      | control             |
  *      | slots               | one a thread, found by hash of its thread pointer
  *      | queue               | numbers of rings that a new thread may take (uint32_t): the n-th thread takes the n-th
- *      | scratch             | frames of the walk that a ring's thread is at: depth + 1 words a ring
+ *      | scratch             | frames of the walk that a ring's thread is at: mw_ring_scratch_words() a ring
  *      | memos               | walks of a ring's thread, to be known again
  *      | stacks              | (hash of a stack → its id), a cache
  *      | known               | blocks allocated in the window, a cache
+ *      | script ranges       | memory where an interpreter's frames may be read; only where there is one
  *      | filter              | where sampled blocks may be; only where blocks are sampled
  *      | cache               | (pc → row), a cache
  *      | rows                | rows, index of modules: append-only, written by memwatch alone
@@ -25,10 +26,12 @@
 #ifndef MEMWATCH_RING_H
 #define MEMWATCH_RING_H
 
+#include <memwatch/script.h>
+
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   10u
+#define MW_RING_LAYOUT   11u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -76,6 +79,8 @@ enum mw_ring_type {
 	MW_RING_STACK,   /* addr: id; size: number of frames | cut << 32; so many words follow, 4 a unit */
 	MW_RING_SLOW,    /* addr: id; size: bytes that follow: struct mw_ring_slow and a piece of the stack */
 	MW_RING_NOTHING, /* given up; size: units in all */
+	MW_RING_SCRIPT, /* addr: id; size: number of struct mw_script_ref that follow. A STACK or SLOW record of that id
+			  * comes at once, which these belong to */
 	MW_RING_TYPES
 };
 
@@ -155,7 +160,10 @@ enum mw_ring_ask {
 	MW_RING_ASK_NOTHING,
 	MW_RING_ASK_REGION,  /* which mapping holds the stack pointer ask_address? */
 	MW_RING_ASK_REFUSED, /* that was asked and memwatch did not know: no question */
+	MW_RING_ASK_SCRIPT,  /* may an interpreter's frames be read at ask_address? The ranges answer */
 };
+
+#define MW_RING_ASK_PLACE 1u /* … for an address: where is the thread's state? */
 
 /*
  * Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and
@@ -294,7 +302,7 @@ struct mw_ring_memo {
 	uint32_t id, count;
 	uint32_t fp_used;
 	uint32_t misses; /* in a row */
-	uint64_t unused;
+	uint64_t script; /* a hash of the interpreter's frames */
 	struct {
 		uint64_t at, word;
 	} words[MW_RING_MEMO_WORDS];
@@ -415,6 +423,25 @@ struct mw_ring_owned {
 	uint32_t unused;
 };
 
+/* An interpreter's frames; memwatch writes it. */
+struct mw_ring_script {
+	uint32_t frames;   /* kept at most; 0: there is no interpreter */
+	uint32_t sequence; /* odd while the ranges change; another one: they have changed */
+	uint32_t range_count, unused;
+	uint64_t
+		ranges; /* offset of MW_RING_SCRIPT_RANGES struct mw_ring_region, by address: all of them can be read */
+	struct mw_script_place place;
+	struct mw_script_layout layout;
+};
+
+#define MW_RING_SCRIPT_RANGES 2048u
+
+/* Words of scratch that each ring has. */
+static inline uint64_t mw_ring_scratch_words(uint32_t depth, uint32_t script_frames)
+{
+	return depth + UINT64_C(1) + (uint64_t)script_frames * MW_SCRIPT_WORDS;
+}
+
 struct mw_ring_control {
 	uint64_t magic;
 	uint32_t layout;
@@ -452,6 +479,7 @@ struct mw_ring_control {
 	uint32_t drop;         /* 1: nobody waits for room: what finds none is lost */
 	uint64_t sampling;     /* the interval in bytes and its number, as mw_ring_sampling() has it */
 	uint64_t wait_gap;     /* ticks: a thread that waits and does not look for longer had no CPU meanwhile */
+	struct mw_ring_script script;
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
@@ -461,6 +489,7 @@ struct mw_ring_control {
 	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
+	uint64_t script_cut;  /* walks along an interpreter's frames that came to no end */
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];

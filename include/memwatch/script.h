@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The recorder is flat: `read` is part of it, too. */
+#define MW_SCRIPT_INLINE static inline __attribute__((always_inline))
+
 #define MW_SCRIPT_NO_FIELD UINT16_MAX
 
 /* Offsets of fields, in bytes. */
@@ -54,7 +57,7 @@ struct mw_script_ref {
 
 typedef bool mw_script_read(void *context, uint64_t addr, uint64_t *word);
 
-static inline bool mw_script_half(mw_script_read *read, void *context, uint64_t addr, uint32_t *half)
+MW_SCRIPT_INLINE bool mw_script_half(mw_script_read *read, void *context, uint64_t addr, uint32_t *half)
 {
 	uint64_t word;
 
@@ -64,7 +67,7 @@ static inline bool mw_script_half(mw_script_read *read, void *context, uint64_t 
 	return true;
 }
 
-static inline bool mw_script_byte(mw_script_read *read, void *context, uint64_t addr, uint8_t *byte)
+MW_SCRIPT_INLINE bool mw_script_byte(mw_script_read *read, void *context, uint64_t addr, uint8_t *byte)
 {
 	uint64_t word;
 
@@ -74,14 +77,14 @@ static inline bool mw_script_byte(mw_script_read *read, void *context, uint64_t 
 	return true;
 }
 
-static inline uint64_t mw_script_mix(uint64_t hash, uint64_t word)
+MW_SCRIPT_INLINE uint64_t mw_script_mix(uint64_t hash, uint64_t word)
 {
 	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 	return hash ^ hash >> 29;
 }
 
-static inline bool mw_script_check(const struct mw_script_layout *layout, mw_script_read *read, void *context,
-				   uint64_t code, uint64_t *check)
+MW_SCRIPT_INLINE bool mw_script_check(const struct mw_script_layout *layout, mw_script_read *read, void *context,
+				      uint64_t code, uint64_t *check)
 {
 	uint64_t name, table, file;
 	uint32_t line;
@@ -95,8 +98,8 @@ static inline bool mw_script_check(const struct mw_script_layout *layout, mw_scr
 }
 
 /* Is that the state of the thread with this thread pointer? */
-static inline bool mw_script_is_of(const struct mw_script_layout *layout, mw_script_read *read, void *context,
-				   uint64_t state, uint64_t thread_pointer)
+MW_SCRIPT_INLINE bool mw_script_is_of(const struct mw_script_layout *layout, mw_script_read *read, void *context,
+				      uint64_t state, uint64_t thread_pointer)
 {
 	uint64_t id;
 
@@ -104,8 +107,8 @@ static inline bool mw_script_is_of(const struct mw_script_layout *layout, mw_scr
 }
 
 /* The state of the thread, 0 where it has none that is found so. */
-static inline uint64_t mw_script_state(const struct mw_script_layout *layout, const struct mw_script_place *place,
-				       mw_script_read *read, void *context, uint64_t thread_pointer)
+MW_SCRIPT_INLINE uint64_t mw_script_state(const struct mw_script_layout *layout, const struct mw_script_place *place,
+					  mw_script_read *read, void *context, uint64_t thread_pointer)
 {
 	uint64_t state = 0;
 
@@ -119,7 +122,7 @@ static inline uint64_t mw_script_state(const struct mw_script_layout *layout, co
 }
 
 /* What the loop was run for ends with the frame that was found last. False: there is no room. */
-static inline bool mw_script_end_run(struct mw_script_ref *refs, uint32_t *count, uint32_t capacity)
+MW_SCRIPT_INLINE bool mw_script_end_run(struct mw_script_ref *refs, uint32_t *count, uint32_t capacity)
 {
 	if (*count && !(refs[*count - 1].code & MW_SCRIPT_LAST)) {
 		refs[*count - 1].code |= MW_SCRIPT_LAST;
@@ -132,8 +135,8 @@ static inline bool mw_script_end_run(struct mw_script_ref *refs, uint32_t *count
 }
 
 /* Where in its code a frame is, in bytes; below 0: before the first instruction. */
-static inline bool mw_script_at(const struct mw_script_layout *layout, mw_script_read *read, void *context,
-				uint64_t frame, uint64_t code, int64_t *at)
+MW_SCRIPT_INLINE bool mw_script_at(const struct mw_script_layout *layout, mw_script_read *read, void *context,
+				   uint64_t frame, uint64_t code, int64_t *at)
 {
 	uint64_t pointer;
 	uint32_t number;
@@ -151,9 +154,9 @@ static inline bool mw_script_at(const struct mw_script_layout *layout, mw_script
 }
 
 /* Add a frame. False: it makes no sense, or there is no room. */
-static inline bool mw_script_add(const struct mw_script_layout *layout, mw_script_read *read, void *context,
-				 uint64_t frame, uint8_t owner, struct mw_script_ref *refs, uint32_t *count,
-				 uint32_t capacity)
+MW_SCRIPT_INLINE bool mw_script_add(const struct mw_script_layout *layout, mw_script_read *read, void *context,
+				    uint64_t frame, uint8_t owner, struct mw_script_ref *refs, uint32_t *count,
+				    uint32_t capacity)
 {
 	bool last = layout->owner == MW_SCRIPT_NO_FIELD;
 	uint8_t is_entry = 0;
@@ -185,8 +188,8 @@ static inline bool mw_script_add(const struct mw_script_layout *layout, mw_scrip
 
 /* The frames of a thread, innermost first, `capacity` at most. `*cut`: the list made no sense from there on, or there are
  * more. */
-static inline uint32_t mw_script_frames(const struct mw_script_layout *layout, mw_script_read *read, void *context,
-					uint64_t state, struct mw_script_ref *refs, uint32_t capacity, bool *cut)
+MW_SCRIPT_INLINE uint32_t mw_script_frames(const struct mw_script_layout *layout, mw_script_read *read, void *context,
+					   uint64_t state, struct mw_script_ref *refs, uint32_t capacity, bool *cut)
 {
 	uint32_t count = 0;
 	uint64_t frame;

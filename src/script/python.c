@@ -270,7 +270,7 @@ static uint64_t find_own(const struct mw_script *script, struct reader *reader)
 const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place)
 {
 	*place = script->place;
-	return script->layout && place->own ? &script->layout->walk : NULL;
+	return script->layout ? &script->layout->walk : NULL;
 }
 
 /* The state of the thread that this is, 0: it has none. */

@@ -33,8 +33,8 @@ void mw_script_destroy(struct mw_script *script); /* NULL is fine */
 struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid) MW_MUST_CHECK;
 /* Is there one whose frames can be read? */
 bool mw_script_is_there(const struct mw_script *script);
-/* For whoever walks in the thread itself: how, and where the state of each thread is. NULL: there is no interpreter, or
- * none that can be walked so. Good as long as the script. */
+/* For whoever walks in the thread itself: how, and where the state of each thread is, as far as that is known. NULL: there is
+ * no interpreter. Good as long as the script. */
 const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place);
 /* A sentence that says why frames are missing, or NULL. Good as long as the script. */
 const char *mw_script_refused(const struct mw_script *script);

@@ -11,6 +11,7 @@
  *              stack may be read, and what a signal may have left behind
  *   nest.c     calls of hooked functions inside each other
  *   sample.c   which blocks are recorded, where not all are
+ *   script.c   the frames of an interpreter
  *   stack.c    walking the stack by rows (frame.h): the stack of a call as an id
  *
  * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
@@ -185,6 +186,12 @@ STUB_API bool stub_sampled(struct mw_ring_control *control, uint64_t block);
 STUB_API void stub_sampled_add(struct mw_ring_control *control, uint64_t block);
 /* It goes: may it have been one? */
 STUB_API bool stub_sampled_take(struct mw_ring_control *control, uint64_t block);
+
+/* visit.c: have memwatch look where an interpreter's frames may be read; `addr` is wanted. */
+STUB_API void stub_ask_script(struct stub_visit *visit, uint64_t addr);
+/* script.c: the frames of the interpreter that the thread runs, into room for control->script.frames of them. `*hash`: of
+ * what they are; 0: there are none. */
+STUB_API uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *refs, uint64_t *hash);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);

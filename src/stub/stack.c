@@ -168,7 +168,10 @@ struct stack {
 	uint64_t entries;          /* slot->entries at the beginning */
 	uint64_t hash;
 	uint32_t count, cut;
-	uint64_t top; /* end of what the walk read, and of the frames that it met */
+	uint64_t top;               /* end of what the walk read, and of the frames that it met */
+	struct mw_script_ref *refs; /* the interpreter's, in the scratch */
+	uint64_t script;            /* a hash of these; 0: there are none */
+	uint32_t ref_count;
 	bool crossed; /* a signal's frame: part of it may be on another stack */
 };
 
@@ -234,12 +237,13 @@ static inline bool memo_rests(struct mw_ring_memo **memo)
 }
 
 /* Is the stack as it was when that walk was made? */
-static inline bool recall(const struct stub_visit *visit, const struct mw_ring_memo *memo, uint32_t flags)
+static inline bool recall(const struct stub_visit *visit, const struct mw_ring_memo *memo, uint32_t flags,
+			  uint64_t script)
 {
 	uint64_t differ = 0;
 	uint32_t count = memo->count;
 
-	if (memo->ret != visit->ret || memo->call != (uint64_t)(uintptr_t)visit->call ||
+	if (memo->script != script || memo->ret != visit->ret || memo->call != (uint64_t)(uintptr_t)visit->call ||
 	    memo->key != memo_key(visit, flags) || memo->generation != visit->control->generation ||
 	    memo->top > visit->high || (memo->fp_used && memo->fp != visit->saved->gpr[CPU_FP]) ||
 	    count > MW_RING_MEMO_WORDS)
@@ -272,6 +276,7 @@ static inline void memo_end(struct stub_visit *visit, struct stack *stack, uint3
 		return;
 	memo->key = memo_key(visit, flags);
 	memo->id = id;
+	memo->script = stack->script;
 	memo->top = stack->top;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* A handler that came between has begun this one anew, or another. */
@@ -471,7 +476,7 @@ static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t 
 	if (step != STUB_END)
 		cut = MW_RING_BROKEN;
 	stack->cut = cut;
-	stack->hash = mixed(stack->hash, (uint64_t)cut << 32 | stack->count);
+	stack->hash = mixed(stack->hash ^ stack->script, (uint64_t)cut << 32 | stack->count);
 	if (!stack->hash)
 		stack->hash = 1;
 	return step == STUB_END || step == STUB_FOREIGN;
@@ -561,19 +566,61 @@ static void put_slow(struct stub_visit *visit, uint64_t number, uint32_t id, uin
 		put(visit, number, at + i, stub_read(start + i * sizeof(uint64_t)));
 }
 
-static STUB_RARE uint32_t slow(struct stub_visit *visit, uint32_t flags, uint64_t top)
+/* Nobody has come into the walk. */
+static inline bool undisturbed(const struct stub_visit *visit, uint64_t entries)
 {
-	uint64_t words = piece_words(visit, top), number;
-	uint32_t id;
+	return __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == entries;
+}
+
+/* Units that the interpreter's frames take before a stack. */
+static inline uint32_t script_units(const struct stack *stack)
+{
+	return stack->ref_count ? units_of((uint64_t)stack->ref_count * MW_SCRIPT_WORDS) : 0;
+}
+
+static void put_script(struct stub_visit *visit, const struct stack *stack, uint64_t number, uint32_t id)
+{
+	struct mw_ring_record *record = stub_unit(visit, number);
+	const uint64_t *words = (const uint64_t *)(const void *)stack->refs;
+	uint64_t count = (uint64_t)stack->ref_count * MW_SCRIPT_WORDS;
+
+	record->time = cpu_ticks();
+	record->addr = id;
+	record->size = stack->ref_count;
+	for (uint64_t i = 0; i < count; i++)
+		put(visit, number, i, words[i]);
+	/* A handler has used the room that they were in: they are none. */
+	for (uint64_t i = 0; i < count && !undisturbed(visit, stack->entries); i++)
+		put(visit, number, i, 0);
+}
+
+/* Mark the last record of a reservation, and the interpreter's frames, which stand first. */
+static inline void mark_all(struct stub_visit *visit, const struct stack *stack, uint64_t number, uint32_t id,
+			    uint32_t type, uint32_t flags)
+{
+	uint32_t script = script_units(stack);
+
+	/* From the end: who sees the first sees all. */
+	stub_mark(visit, number + script, id, type, flags, !script);
+	if (script)
+		stub_mark(visit, number, id, MW_RING_SCRIPT, flags & ~MW_RING_COMPARE, true);
+}
+
+static STUB_RARE uint32_t slow(struct stub_visit *visit, const struct stack *stack, uint32_t flags)
+{
+	uint64_t words = piece_words(visit, stack->top), number;
+	uint32_t id, script = script_units(stack);
 
 	if (!new_id(visit->control, &id) ||
-	    !stub_reserve(visit, units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words), &number)) {
+	    !stub_reserve(visit, script + units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words), &number)) {
 		visit->slot->lost_stacks += stub_on();
 		return MW_RING_STACK_NONE;
 	}
 	visit->slot->slow_walks++;
-	put_slow(visit, number, id, words);
-	stub_mark(visit, number, id, MW_RING_SLOW, flags, true);
+	if (script)
+		put_script(visit, stack, number, id);
+	put_slow(visit, number + script, id, words);
+	mark_all(visit, stack, number, id, MW_RING_SLOW, flags);
 	return id;
 }
 
@@ -588,17 +635,11 @@ static void put_stack(struct stub_visit *visit, const struct stack *stack, uint6
 		put(visit, number, i, stack->frames[i]);
 }
 
-/* Nobody has come into the walk. */
-static inline bool undisturbed(const struct stub_visit *visit, uint64_t entries)
-{
-	return __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == entries;
-}
-
 /* Tell a stack, `also` by the slow road. False: it has to be walked anew. */
 static STUB_RARE bool emit(struct stub_visit *visit, const struct stack *stack, uint32_t flags, bool also, uint32_t *id)
 {
 	uint64_t words = also ? piece_words(visit, stack->top) : 0, number;
-	uint32_t units = units_of(stack->count), all = units;
+	uint32_t script = script_units(stack), units = script + units_of(stack->count), all = units;
 
 	if (also)
 		all += units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words);
@@ -613,7 +654,9 @@ static STUB_RARE bool emit(struct stub_visit *visit, const struct stack *stack, 
 		stub_void(visit, number, all);
 		return true;
 	}
-	put_stack(visit, stack, number, *id);
+	if (script)
+		put_script(visit, stack, number, *id);
+	put_stack(visit, stack, number + script, *id);
 	if (also)
 		put_slow(visit, number + units, *id, words);
 	if (!undisturbed(visit, stack->entries)) {
@@ -623,10 +666,9 @@ static STUB_RARE bool emit(struct stub_visit *visit, const struct stack *stack, 
 	if (also) {
 		flags |= MW_RING_COMPARE;
 		visit->slot->slow_walks++;
-		/* From the end: who sees the first sees both. */
 		stub_mark(visit, number + units, *id, MW_RING_SLOW, flags, false);
 	}
-	stub_mark(visit, number, *id, MW_RING_STACK, flags, true);
+	mark_all(visit, stack, number, *id, MW_RING_STACK, flags);
 	return true;
 }
 
@@ -660,6 +702,19 @@ static inline bool intern(struct stub_visit *visit, const struct stack *stack, u
 	return true;
 }
 
+/* From here on a handler that comes is noticed. The interpreter's frames are as they are now. */
+static inline void begin(struct stub_visit *visit, struct stack *stack)
+{
+	stack->entries = __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	stack->script = 0;
+	stack->ref_count = 0;
+	if (likely(!visit->control->script.frames))
+		return;
+	stack->refs = (struct mw_script_ref *)(void *)(stack->frames + visit->control->depth + 1);
+	stack->ref_count = stub_script(visit, stack->refs, &stack->script);
+}
+
 uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 {
 	struct mw_ring_control *control = visit->control;
@@ -682,13 +737,14 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 	slot->walks++;
 	memo = memo_at(visit);
 	stack.sizes = memo->sizes;
+	stack.frames = (uint64_t *)stub_at(control, control->scratch) +
+		       (uint64_t)(slot->ring - 1) * mw_ring_scratch_words(control->depth, control->script.frames);
+	begin(visit, &stack);
 	/* A handler that has come into a visit keeps its hands off what that one is at. */
 	if (unlikely(control->compare || visit->inside)) {
 		memo = NULL;
 	} else if (!memo_rests(&memo)) {
-		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (likely(recall(visit, memo, flags))) {
+		if (likely(recall(visit, memo, flags, stack.script))) {
 			id = memo->id;
 			memo->misses = 0;
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -697,15 +753,13 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		}
 		memo->misses++;
 	}
-	stack.frames = (uint64_t *)stub_at(control, control->scratch) +
-		       (uint64_t)(slot->ring - 1) * (control->depth + UINT64_C(1));
 	for (unsigned i = 0; i < WALKS; i++) {
-		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
+		if (unlikely(i))
+			begin(visit, &stack);
 		stack.memo = memo;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(!walk(visit, &stack, flags))) {
 			if (take_slow(visit))
-				return slow(visit, flags, stack.top);
+				return slow(visit, &stack, flags);
 			stack.memo = NULL; /* rows may lead on the next time */
 		}
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -715,7 +769,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		}
 	}
 	if (take_slow(visit))
-		return slow(visit, flags, stack.top);
+		return slow(visit, &stack, flags);
 	slot->lost_stacks += stub_on();
 	return MW_RING_STACK_NONE;
 }

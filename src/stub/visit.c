@@ -204,7 +204,8 @@ bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b)
 	return false;
 }
 
-static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
+/* The end of the region that holds `sp`, or 0; always 0 for what else is asked for. */
+static STUB_RARE uint64_t ask(struct stub_visit *visit, uint32_t what, uint64_t sp)
 {
 	struct mw_ring_slot *slot = visit->slot;
 	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0, start, last;
@@ -219,14 +220,14 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 		uint32_t number;
 
 		slot->ask_address = sp;
-		slot->ask = MW_RING_ASK_REGION;
+		slot->ask = what;
 		number = __atomic_add_fetch(&slot->asked, 1, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&visit->control->asks, 1, __ATOMIC_RELEASE);
 		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0) {
 			answered = stub_wait_on(visit->control, start);
 			slot->waited += waited_since(visit->control, &last);
 		}
-		high = stub_region_known(slot, sp);
+		high = what == MW_RING_ASK_REGION ? stub_region_known(slot, sp) : 0;
 		if (answered && slot->ask_address == sp)
 			break;
 	}
@@ -238,7 +239,12 @@ uint64_t stub_region(struct stub_visit *visit, uint64_t sp)
 {
 	uint64_t high = stub_region_known(visit->slot, sp);
 
-	return likely(high) ? high : ask(visit, sp);
+	return likely(high) ? high : ask(visit, MW_RING_ASK_REGION, sp);
+}
+
+STUB_RARE void stub_ask_script(struct stub_visit *visit, uint64_t addr)
+{
+	(void)ask(visit, MW_RING_ASK_SCRIPT, addr);
 }
 
 void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end)

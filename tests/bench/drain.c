@@ -194,7 +194,7 @@ static void die(struct mw_error *err)
 static void world_init(struct world *world, uint32_t rings, uint32_t live)
 {
 	*world = (struct world){.rings = rings, .live = live, .random = 88172645463325252u, .next = 0x10000000};
-	jump_geometry_plan(&world->shared.geometry, 16, 128, 0, false, false);
+	jump_geometry_plan(&world->shared.geometry, 16, 128, 0, false, false, false);
 	world->shared.base = mmap(NULL, world->shared.geometry.size, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (world->shared.base == MAP_FAILED)

@@ -99,6 +99,7 @@ struct inquiry {
 	struct mw_maps maps;
 	int fd;
 	unsigned reads;
+	bool script; /* what there is of an interpreter has been looked for */
 };
 
 /* The thread is on it, so it is there: what says otherwise was read while mappings changed, and is asked again. */
@@ -131,7 +132,11 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 					     inquiry->process->ids.first};
 	struct mw_ring_region region;
 
-	if (look_up(inquiry, address, &asker, &region)) {
+	if (__atomic_load_n(&slot->ask, __ATOMIC_RELAXED) == MW_RING_ASK_SCRIPT) {
+		if (!inquiry->script)
+			jump_script_publish(inquiry->process);
+		inquiry->script = true;
+	} else if (look_up(inquiry, address, &asker, &region)) {
 		uint32_t number = slot->next_region++ % MW_RING_REGIONS;
 
 		inquiry->process->stacks.own |= !(region.low & MW_RING_REGION_OWN);

@@ -303,6 +303,8 @@ void jump_drain_destroy(struct jump_drain *drain)
 	free(drain->heap);
 	free(drain->payload);
 	free(drain->frames);
+	free(drain->merged);
+	free(drain->refs);
 	free(drain);
 }
 
@@ -349,9 +351,11 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->heap = calloc(geometry->ring_count, sizeof(*drain->heap));
 	drain->payload = malloc((size_t)geometry->ring_units * MW_RING_UNIT);
 	drain->frames = calloc(geometry->depth + (size_t)1, sizeof(*drain->frames));
+	drain->merged = calloc(geometry->depth + (size_t)1, sizeof(*drain->merged));
+	drain->refs = calloc(geometry->script_frames + (size_t)1, sizeof(*drain->refs));
 	drain->stacks.chunks = calloc(JUMP_STACK_CHUNKS, sizeof(*drain->stacks.chunks));
-	if (!drain->readers || !drain->active || !drain->heap || !drain->payload || !drain->frames ||
-	    !drain->stacks.chunks) {
+	if (!drain->readers || !drain->active || !drain->heap || !drain->payload || !drain->frames || !drain->merged ||
+	    !drain->refs || !drain->stacks.chunks) {
 		jump_drain_destroy(drain);
 		return mw_error_nomem();
 	}

@@ -71,9 +71,11 @@ void jump_clock_take(struct jump_clock *clock, uint64_t tick, uint64_t ns);
 
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
-	uint32_t spare_rings; /* beside one for each thread that there is */
+	uint32_t spare_rings;   /* beside one for each thread that there is */
+	uint32_t script_frames; /* of an interpreter, kept at most; 0: there is none */
 	/* Offsets; of the filter 0 where every block is recorded. */
-	uint64_t slots, queue, scratch, memos, stacks, known, cache, tables_end, filter, dictionary, learned, rings;
+	uint64_t slots, queue, scratch, memos, stacks, known, cache, script_ranges, tables_end, filter, dictionary,
+		learned, rings;
 	uint64_t dictionary_capacity; /* rows */
 	uint64_t rows, rows_end;      /* space for rows and indices */
 	uint64_t size;
@@ -85,10 +87,10 @@ struct jump_shared {
 };
 
 /* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with. At most 64 MiB for 16
- * threads. `sampling`: blocks are to be sampled. `small`: it is one of many processes, and what is remembered for speed is
+ * threads. `sampling`: blocks are to be sampled. `script`: there is an interpreter. `small`: it is one of many processes, and what is remembered for speed is
  * less: that takes 2 MiB of memory instead of 14 for one with a thread. */
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
-			bool sampling, bool small);
+			bool sampling, bool script, bool small);
 /* Write the control block of zeroed memory, and offer the first `rings` rings. */
 void jump_shared_format(const struct jump_shared *shared, uint32_t rings);
 
@@ -130,6 +132,10 @@ struct jump_drain_help {
 		     struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
 	/* Look at a stack that the recorder has walked: it may have to be cut. NULL: none has. */
 	void (*check)(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut);
+	/* Put the frames of an interpreter among the native ones: as mw_script_merge(). NULL: there never are any. */
+	struct mw_error *(*script)(void *context, const struct mw_raw_frame *native, uint32_t native_count,
+				   const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				   uint32_t capacity, uint32_t *count, bool *truncated);
 	/* Does a thread of that number still live? */
 	bool (*thread_lives)(void *context, uint32_t tid);
 	/* Give `count` rings from number `first` on their memory, before they are offered; false: they can't have it
@@ -277,7 +283,9 @@ struct jump_drain {
 
 	struct jump_stacks stacks;
 	uint8_t *payload; /* of the record at hand: as much as a ring holds */
-	struct mw_raw_frame *frames;
+	struct mw_raw_frame *frames, *merged;
+	struct mw_script_ref *refs; /* of the stack at hand … */
+	uint32_t ref_count;
 	/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. */
 	char *differences[JUMP_DIFFERENCES];
 	uint32_t difference_count;

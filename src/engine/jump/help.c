@@ -447,6 +447,7 @@ struct jump_drain_help jump_help(struct jump_process *process)
 					.begins = help_begins,
 					.walk = help_walk,
 					.check = help_check,
+					.script = jump_help_script,
 					.thread_lives = help_thread_lives,
 					.fill = jump_memory_fill_rings};
 }

@@ -448,6 +448,13 @@ void jump_heart_stop(struct jump_engine *engine);
 void jump_introduce_threads(struct jump_process *process);
 void jump_answer(struct jump_process *process);
 
+/* script.c: tell the recorder how an interpreter's frames are read, and where; and its frames among native ones, for the
+ * drain. */
+void jump_script_publish(struct jump_process *process);
+struct mw_error *jump_help_script(void *context, const struct mw_raw_frame *native, uint32_t native_count,
+				  const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				  uint32_t capacity, uint32_t *count, bool *truncated) MW_MUST_CHECK;
+
 /* rows.c: how the recorder is to walk stacks. */
 struct jump_module_rows {
 	bool tried, published;

@@ -267,7 +267,7 @@ bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 	struct jump_process *process = context;
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	uint64_t ring = (uint64_t)geometry->ring_units * MW_RING_UNIT;
-	uint64_t scratch = (geometry->depth + UINT64_C(1)) * sizeof(uint64_t);
+	uint64_t scratch = mw_ring_scratch_words(geometry->depth, geometry->script_frames) * sizeof(uint64_t);
 	uint64_t memos = MW_RING_MEMOS * sizeof(struct mw_ring_memo);
 
 	if (first > geometry->ring_count)
@@ -358,7 +358,8 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	mw_addr hint;
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes,
-			   jump_may_sample(process), process->engine->process_count > MANY);
+			   jump_may_sample(process), mw_script_is_there(process->survey.script),
+			   process->engine->process_count > MANY);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	process->recorder.first_rings = (uint32_t)process->quiesce.count + geometry.spare_rings;
 	if (process->recorder.first_rings > geometry.ring_count)
@@ -396,6 +397,7 @@ struct mw_error *jump_memory_prepare(struct jump_process *process)
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
 				       "there is no memory for the rings that process %d records in", process->pid);
 	jump_shared_format(&process->recorder.shared, process->recorder.first_rings);
+	jump_script_publish(process);
 	return NULL;
 }
 

@@ -64,12 +64,16 @@ static uint64_t units_of(const struct jump_drain *drain, const struct mw_ring_re
 
 	if (type == MW_RING_NOTHING)
 		return record->size <= room ? record->size : 0;
-	if (type != MW_RING_STACK && type != MW_RING_SLOW)
+	if (type != MW_RING_STACK && type != MW_RING_SLOW && type != MW_RING_SCRIPT)
 		return type < MW_RING_TYPES ? 1 : 0;
 	if (type == MW_RING_STACK) {
 		if (count > drain->shared->geometry.depth || record->size >> 32 > MW_RING_BROKEN)
 			return 0;
 		bytes = count * sizeof(uint64_t);
+	} else if (type == MW_RING_SCRIPT) {
+		if (bytes > drain->shared->geometry.script_frames)
+			return 0;
+		bytes *= sizeof(struct mw_script_ref);
 	} else if (bytes < sizeof(struct mw_ring_slow) || bytes > room * MW_RING_UNIT) {
 		return 0;
 	}
@@ -131,10 +135,38 @@ static bool find_stack(const struct jump_drain *drain, const struct jump_reader 
 		size = units_of(drain, record, end - *unit);
 		if (size == 0)
 			return false;
-		if ((type == MW_RING_STACK || type == MW_RING_SLOW) && record->addr == id)
+		if ((type == MW_RING_STACK || type == MW_RING_SLOW || type == MW_RING_SCRIPT) && record->addr == id)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Where the record at `*unit` is of an interpreter's frames, keep these for the stack that they belong to, whose record
+ * follows: *record and *unit are that one then. False: it makes no sense, or does not follow.
+ */
+static bool take_script(struct jump_drain *drain, const struct jump_reader *reader, struct mw_ring_record *record,
+			uint64_t *unit, uint64_t end)
+{
+	uint64_t id = record->addr, units;
+	uint32_t type;
+
+	drain->ref_count = 0;
+	if (mw_ring_type_of(record->mark) != MW_RING_SCRIPT)
+		return true;
+	units = units_of(drain, record, end - *unit);
+	if (units == 0 || *unit + units >= end)
+		return false;
+	copy_payload(drain, reader, *unit + 1, units - 1);
+	memcpy(drain->refs, drain->payload, record->size * sizeof(*drain->refs));
+	drain->ref_count = (uint32_t)record->size;
+	*unit += units;
+	if (!read_mark(drain, reader, *unit, record))
+		return false;
+	read_rest(drain, reader, *unit, record);
+	type = mw_ring_type_of(record->mark);
+	return (type == MW_RING_STACK || type == MW_RING_SLOW) && record->addr == id &&
+	       units_of(drain, record, end - *unit) > 0;
 }
 
 /* From the recorder's numbers of stacks to the sink's. */
@@ -171,23 +203,39 @@ static struct mw_error *entry_of(struct jump_stacks *stacks, uint32_t id, uint32
 	return NULL;
 }
 
+/* The frames of an interpreter, which came before the stack, among its own. */
+static struct mw_error *merge(struct jump_drain *drain, struct mw_raw_stack *raw)
+{
+	bool truncated;
+
+	MW_TRY(drain->help.script(drain->help.context, raw->frames, raw->count, drain->refs, drain->ref_count,
+				  drain->merged, drain->shared->geometry.depth, &raw->count, &truncated));
+	raw->frames = drain->merged;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+	return NULL;
+}
+
 /* Give the `count` frames at drain->frames to the sink, by the recorder's number `id`. */
 static struct mw_error *intern(struct jump_drain *drain, uint64_t mark, uint32_t id, uint32_t count,
 			       enum mw_stack_cut cut, bool *good)
 {
-	const struct mw_raw_stack raw = {.frames = drain->frames,
-					 .count = count,
-					 .cut = cut,
-					 .hook = mw_ring_hook_of(mark),
-					 .kind = kind_of(mark)};
+	struct mw_raw_stack raw = {.frames = drain->frames,
+				   .count = count,
+				   .cut = cut,
+				   .hook = mw_ring_hook_of(mark),
+				   .kind = kind_of(mark)};
 	uint32_t *entry, stack;
 
 	MW_TRY(entry_of(&drain->stacks, id, &entry));
 	*good = entry != NULL;
 	if (!entry)
 		return NULL;
+	if (drain->ref_count && drain->help.script)
+		MW_TRY(merge(drain, &raw));
 	MW_TRY(drain->sink.stack(drain->sink.context, &raw, &stack));
 	*entry = stack <= MAX_SINK_STACK ? pack(stack, raw.kind, cut == MW_STACK_BROKEN) : 0;
+	drain->ref_count = 0;
 	return NULL;
 }
 
@@ -338,13 +386,20 @@ static struct mw_error *stack_by_walk(struct jump_drain *drain, struct jump_read
 
 /* One that will be come to in its turn, and is reported now. */
 static struct mw_error *emit_early(struct jump_drain *drain, const struct jump_reader *reader,
-				   const struct mw_ring_record *record, uint64_t unit)
+				   const struct mw_ring_record *found_record, uint64_t unit)
 {
-	uint64_t units = units_of(drain, record, (uint64_t)drain->units_mask + 1);
-	uint32_t count = (uint32_t)record->size;
-	enum mw_stack_cut cut = (enum mw_stack_cut)(record->size >> 32);
+	struct mw_ring_record found = *found_record;
+	const struct mw_ring_record *record = &found;
+	uint64_t units;
+	uint32_t count;
+	enum mw_stack_cut cut;
 	bool good;
 
+	if (!take_script(drain, reader, &found, &unit, unit + (uint64_t)drain->units_mask + 1))
+		return NULL;
+	units = units_of(drain, record, (uint64_t)drain->units_mask + 1);
+	count = (uint32_t)record->size;
+	cut = (enum mw_stack_cut)(record->size >> 32);
 	copy_payload(drain, reader, unit + 1, units - 1);
 	if (mw_ring_type_of(record->mark) == MW_RING_STACK)
 		read_frames(drain, &count, &cut);
@@ -629,24 +684,28 @@ static struct mw_error *take_break(struct jump_drain *drain, struct jump_reader 
 	return moved_break(drain, reader, record, from, to);
 }
 
-/* STACK and SLOW: what follows the record is copied, then looked at. */
+/* STACK and SLOW, and what of an interpreter comes before: what follows the record is copied, then looked at. */
 static struct mw_error *take_stack(struct jump_drain *drain, struct jump_reader *reader,
-				   const struct mw_ring_record *record, uint64_t *units)
+				   const struct mw_ring_record *first, uint64_t *units)
 {
-	uint64_t all = units_of(drain, record, reader->end - reader->read);
-	uint32_t id = (uint32_t)record->addr;
+	struct mw_ring_record record = *first;
+	uint64_t unit = reader->read, all;
+	uint32_t id = (uint32_t)first->addr;
 	struct mw_error *err;
 	bool good = true;
 
+	if (!take_script(drain, reader, &record, &unit, reader->end))
+		return NULL;
+	all = units_of(drain, &record, reader->end - unit);
 	if (all == 0)
 		return NULL;
-	copy_payload(drain, reader, reader->read + 1, all - 1);
-	if (mw_ring_type_of(record->mark) == MW_RING_STACK)
-		err = stack_by_rows(drain, reader, record->mark, id, (uint32_t)record->size,
-				    (uint32_t)(record->size >> 32), &good);
+	copy_payload(drain, reader, unit + 1, all - 1);
+	if (mw_ring_type_of(record.mark) == MW_RING_STACK)
+		err = stack_by_rows(drain, reader, record.mark, id, (uint32_t)record.size,
+				    (uint32_t)(record.size >> 32), &good);
 	else
-		err = stack_by_walk(drain, reader, record->mark, id, record->size, &good);
-	*units = good ? all : 0;
+		err = stack_by_walk(drain, reader, record.mark, id, record.size, &good);
+	*units = good ? unit - reader->read + all : 0;
 	return err;
 }
 
@@ -675,6 +734,7 @@ static struct mw_error *record_take(struct jump_drain *drain, struct jump_reader
 		return record_thread(drain, reader, (uint32_t)record->addr);
 	case MW_RING_STACK:
 	case MW_RING_SLOW:
+	case MW_RING_SCRIPT:
 		return take_stack(drain, reader, record, units);
 	case MW_RING_NOTHING:
 		*units = units_of(drain, record, reader->end - reader->read);

@@ -50,7 +50,7 @@ static uint64_t take(uint64_t *end, uint64_t size)
 }
 
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
-			bool sampling, bool small)
+			bool sampling, bool script, bool small)
 {
 	uint64_t wanted = threads > MAX_SLOTS / 4 ? MAX_SLOTS : 4 * (uint64_t)threads;
 	uint64_t ring_bytes = RING_BYTES, end;
@@ -64,6 +64,7 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 		.ring_units = (uint32_t)(ring_bytes / MW_RING_UNIT),
 		.queue_count = power_of_two(rings),
 		.depth = depth,
+		.script_frames = script ? depth : 0,
 		.spare_rings = small ? FEW_RINGS : SPARE_RINGS,
 		.stack_count = small ? FEW_STACKS : STACKS,
 		.known_count = small ? FEW_KNOWN : KNOWN,
@@ -74,11 +75,14 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	take(&end, sizeof(struct mw_ring_control));
 	geometry->slots = take(&end, geometry->slot_count * sizeof(struct mw_ring_slot));
 	geometry->queue = take(&end, geometry->queue_count * sizeof(uint32_t));
-	geometry->scratch = take(&end, (uint64_t)rings * (depth + UINT64_C(1)) * sizeof(uint64_t));
+	geometry->scratch =
+		take(&end, (uint64_t)rings * mw_ring_scratch_words(depth, geometry->script_frames) * sizeof(uint64_t));
 	geometry->memos = take(&end, (uint64_t)rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	geometry->stacks = take(&end, geometry->stack_count * sizeof(struct mw_ring_stack_entry));
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
+	if (script)
+		geometry->script_ranges = take(&end, MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region));
 	geometry->tables_end = end;
 	if (sampling)
 		geometry->filter = take(&end, MW_RING_FILTER);
@@ -116,6 +120,8 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->dictionary = geometry->dictionary;
 	control->learned = geometry->learned;
 	control->rings = geometry->rings;
+	control->script.frames = geometry->script_frames;
+	control->script.ranges = geometry->script_ranges;
 	control->slow_allowed = JUMP_SLOW_FREE;
 	if (rings > geometry->ring_count)
 		rings = geometry->ring_count;

@@ -32,7 +32,7 @@ static int setup(void **state)
 	mw_maps_deinit(&maps);
 	process.survey.arch = mw_arch_find(EM_X86_64);
 	assert_null(mw_unwinder_libunwind(process.survey.modules, process.survey.arch, &process.inner));
-	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096, false, false);
+	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096, false, false, false);
 	size = process.recorder.shared.geometry.size;
 	process.recorder.memory = (struct mw_shared_memory){.size = size, .fd = memfd_create("test", MFD_CLOEXEC)};
 	assert_int_equal(ftruncate(process.recorder.memory.fd, (off_t)size), 0);

@@ -29,7 +29,7 @@ static void begin(struct jump_process *process)
 	assert_null(mw_modules_create(&process->survey.modules));
 	assert_null(mw_modules_refresh(process->survey.modules, getpid(), &maps, NULL, NULL));
 	assert_null(jump_rows_compile(process, &bytes));
-	jump_geometry_plan(&process->recorder.shared.geometry, 1, 16, bytes, false, false);
+	jump_geometry_plan(&process->recorder.shared.geometry, 1, 16, bytes, false, false, false);
 	memory->size = process->recorder.shared.geometry.size;
 	memory->fd = memfd_create("rows", MFD_CLOEXEC);
 	assert_true(memory->fd >= 0);

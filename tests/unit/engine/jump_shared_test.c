@@ -61,12 +61,13 @@ static void test_plan(void **state)
 	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
 		for (size_t j = 0; j < sizeof(depths) / sizeof(depths[0]); j++) {
 			for (int small = 0; small < 2; small++) {
-				jump_geometry_plan(&geometry, threads[i], depths[j], 4 * MIB + 12345, false, small);
+				jump_geometry_plan(&geometry, threads[i], depths[j], 4 * MIB + 12345, false, false,
+						   small);
 				check(&geometry, threads[i], depths[j], 4 * MIB + 12345);
 			}
 		}
 	}
-	jump_geometry_plan(&geometry, 16, 128, 4 * MIB, false, false);
+	jump_geometry_plan(&geometry, 16, 128, 4 * MIB, false, false, false);
 	assert_true(geometry.size <= 64 * MIB);
 	assert_int_equal(geometry.ring_units * MW_RING_UNIT, 128 << 10);
 }
@@ -77,7 +78,7 @@ static void test_format(void **state)
 	const struct mw_ring_control *control;
 
 	(void)state;
-	jump_geometry_plan(&shared.geometry, 1, 16, 0, false, false);
+	jump_geometry_plan(&shared.geometry, 1, 16, 0, false, false, false);
 	shared.base = calloc(1, shared.geometry.size);
 	assert_non_null(shared.base);
 	jump_shared_format(&shared, 40);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/* script.c: what the recorder is to know of an interpreter, and the frames that it found there (jump.h). */
+#include "engine/jump/jump.h"
+
+#include "proc/maps.h"
+
+#include <string.h>
+
+/* May the recorder read there? Pages of files that are cut short, and of devices, end a process that reads them. */
+static bool is_readable(const struct mw_mapping *mapping)
+{
+	return mapping->read && !mapping->shared &&
+	       (mapping->inode == 0
+			? mapping->path[0] != '[' || strcmp(mapping->path, "[heap]") == 0 ||
+				  strncmp(mapping->path, "[stack", 6) == 0 || strncmp(mapping->path, "[anon", 5) == 0
+			: mapping->write);
+}
+
+/* By address; those that touch are one. */
+static uint32_t list_ranges(const struct mw_maps *maps, struct mw_ring_region *out)
+{
+	uint32_t count = 0;
+
+	MW_EACH(mapping, maps->items, maps->count) {
+		if (!is_readable(mapping))
+			continue;
+		if (count && out[count - 1].high == mapping->start)
+			out[count - 1].high = mapping->end;
+		else if (count < MW_RING_SCRIPT_RANGES)
+			out[count++] = (struct mw_ring_region){mapping->start, mapping->end};
+	}
+	return count;
+}
+
+static void publish_ranges(struct jump_process *process, const struct mw_ring_region *ranges, uint32_t count)
+{
+	const struct jump_shared *shared = &process->recorder.shared;
+	struct mw_ring_script *script = &jump_control(shared)->script;
+	struct mw_ring_region *out = (void *)(shared->base + shared->geometry.script_ranges);
+
+	__atomic_add_fetch(&script->sequence, 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < count; i++) {
+		__atomic_store_n(&out[i].low, ranges[i].low, __ATOMIC_RELAXED);
+		__atomic_store_n(&out[i].high, ranges[i].high, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&script->range_count, count, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&script->sequence, 1, __ATOMIC_RELEASE);
+}
+
+void jump_script_publish(struct jump_process *process)
+{
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
+	struct mw_ring_script *script = &jump_control(&process->recorder.shared)->script;
+	struct mw_ring_region ranges[MW_RING_SCRIPT_RANGES];
+	const struct mw_script_layout *layout;
+	struct mw_script_place place;
+	pid_t tid = mw_live_thread(process->pid);
+
+	if (!process->recorder.shared.geometry.script_frames || !mw_error_none(mw_maps_read(tid, &maps)))
+		return;
+	mw_error_destroy(mw_script_take_in(process->survey.script, tid));
+	layout = mw_script_layout_of(process->survey.script, &place);
+	if (!layout)
+		return;
+	script->layout = *layout;
+	publish_ranges(process, ranges, list_ranges(&maps, ranges));
+	/* Nothing is read before that. */
+	__atomic_store_n(&script->place.own, place.own, __ATOMIC_RELEASE);
+	__atomic_store_n(&script->place.current, place.current, __ATOMIC_RELEASE);
+}
+
+struct mw_error *jump_help_script(void *context, const struct mw_raw_frame *native, uint32_t native_count,
+				  const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				  uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	struct jump_process *process = context;
+
+	return mw_script_merge(process->survey.script, mw_live_thread(process->pid), native, native_count, refs,
+			       ref_count, out, capacity, count, truncated);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * script.c: the frames of the interpreter that the thread runs (memwatch/script.h), read where memwatch says that memory
+ * can be read, and nowhere else (recorder.h).
+ */
+#include "stub/recorder.h"
+
+#define LOOKS 4 /* at reading ranges that change */
+
+struct reader {
+	struct stub_visit *visit;
+	/* The last two ranges that something was read in. */
+	struct mw_ring_region near, other;
+	bool asked;
+};
+
+/* The range that holds the word at `addr`; false: none does, or they keep on changing. */
+static bool look_up(const struct mw_ring_control *control, uint64_t addr, struct mw_ring_region *out)
+{
+	const struct mw_ring_script *script = &control->script;
+	const struct mw_ring_region *ranges = (const void *)((const uint8_t *)control + script->ranges);
+
+	for (unsigned attempt = 0; attempt < LOOKS; attempt++) {
+		uint32_t before = __atomic_load_n(&script->sequence, __ATOMIC_ACQUIRE), low = 0;
+		uint32_t high = __atomic_load_n(&script->range_count, __ATOMIC_RELAXED);
+		struct mw_ring_region found = {0, 0};
+
+		if (before & 1) {
+			cpu_pause();
+			continue;
+		}
+		if (high > MW_RING_SCRIPT_RANGES)
+			return false;
+		while (low < high) {
+			uint32_t middle = low + (high - low) / 2;
+
+			if (__atomic_load_n(&ranges[middle].low, __ATOMIC_RELAXED) <= addr)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low) {
+			found.low = __atomic_load_n(&ranges[low - 1].low, __ATOMIC_RELAXED);
+			found.high = __atomic_load_n(&ranges[low - 1].high, __ATOMIC_RELAXED);
+		}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&script->sequence, __ATOMIC_RELAXED) != before)
+			continue;
+		*out = found;
+		return found.low <= addr && addr < found.high;
+	}
+	return false;
+}
+
+/* Ranges begin and end at pages. */
+static inline bool holds(const struct mw_ring_region *region, uint64_t addr)
+{
+	return addr - region->low < region->high - region->low;
+}
+
+static STUB_RARE bool find_range(struct reader *reader, uint64_t addr)
+{
+	struct mw_ring_region found;
+
+	if (!look_up(reader->visit->control, addr, &found)) {
+		/* Once a walk: what makes no sense is not asked for again and again. */
+		if (reader->asked)
+			return false;
+		reader->asked = true;
+		stub_ask_script(reader->visit, addr);
+		if (!look_up(reader->visit->control, addr, &found))
+			return false;
+	}
+	reader->other = reader->near;
+	reader->near = found;
+	return true;
+}
+
+static inline bool read_word(void *context, uint64_t addr, uint64_t *word)
+{
+	struct reader *reader = context;
+
+	if (unlikely(addr & 7))
+		return false;
+	if (unlikely(!holds(&reader->near, addr)) && !holds(&reader->other, addr) && !find_range(reader, addr))
+		return false;
+	*word = stub_read(addr);
+	return true;
+}
+
+STUB_RARE uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *refs, uint64_t *hash)
+{
+	const struct mw_ring_script *script = &visit->control->script;
+	struct reader reader = {.visit = visit};
+	uint64_t state, sum = 0;
+	uint32_t count = 0;
+	bool cut;
+
+	*hash = 0;
+	/* No thread has said yet where its state is: it was not there when memwatch looked. */
+	if (unlikely(!script->place.own && !script->place.current))
+		stub_ask_script(visit, MW_RING_ASK_PLACE);
+	state = mw_script_state(&script->layout, &script->place, read_word, &reader, visit->slot->owner);
+	if (!state)
+		return 0;
+	count = mw_script_frames(&script->layout, read_word, &reader, state, refs, script->frames, &cut);
+	if (unlikely(cut))
+		__atomic_fetch_add(&visit->control->script_cut, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < count; i++)
+		sum = mw_script_mix(mw_script_mix(sum, refs[i].code ^ refs[i].check), refs[i].at);
+	*hash = count ? sum | 1 : 0;
+	return count;
+}
