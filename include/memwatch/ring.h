@@ -163,7 +163,10 @@ enum mw_ring_ask {
 	MW_RING_ASK_SCRIPT,  /* may an interpreter's frames be read at ask_address? The ranges answer */
 };
 
-#define MW_RING_ASK_PLACE 1u /* … for an address: where is the thread's state? */
+/* … for an address: where is the thread's state? */
+#define MW_RING_ASK_PLACE UINT64_C(1)
+/* … with how many frames of an interpreter stand in the scratch of the thread's ring: read their code objects */
+#define MW_RING_ASK_CODES (UINT64_C(1) << 63)
 
 /*
  * Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and
@@ -430,16 +433,30 @@ struct mw_ring_script {
 	uint32_t range_count, unused;
 	uint64_t
 		ranges; /* offset of MW_RING_SCRIPT_RANGES struct mw_ring_region, by address: all of them can be read */
+	uint64_t codes; /* offset of MW_RING_SCRIPT_CODES mw_script_key()s: memwatch has read these code objects */
 	struct mw_script_place place;
 	struct mw_script_layout layout;
 };
 
 #define MW_RING_SCRIPT_RANGES 2048u
+#define MW_RING_SCRIPT_CODES  8192u /* 2^n */
+
+/* Where the frames of an interpreter begin in the scratch of a ring, in words. */
+static inline uint64_t mw_ring_script_at(uint32_t depth)
+{
+	return depth + UINT64_C(1);
+}
+
+/* The place of a key. */
+static inline uint32_t mw_ring_script_code(uint64_t key)
+{
+	return (uint32_t)(key >> 32) & (MW_RING_SCRIPT_CODES - 1);
+}
 
 /* Words of scratch that each ring has. */
 static inline uint64_t mw_ring_scratch_words(uint32_t depth, uint32_t script_frames)
 {
-	return depth + UINT64_C(1) + (uint64_t)script_frames * MW_SCRIPT_WORDS;
+	return mw_ring_script_at(depth) + (uint64_t)script_frames * MW_SCRIPT_WORDS;
 }
 
 struct mw_ring_control {

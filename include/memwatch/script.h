@@ -83,18 +83,36 @@ MW_SCRIPT_INLINE uint64_t mw_script_mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 29;
 }
 
+#define MW_SCRIPT_BYTES_SIZE 16u /* in an object of bytes: how many */
+#define MW_SCRIPT_BYTES_DATA 32u /* … and where they begin */
+
+/* The hash of what names a code object's frames: its name, file, first line and table of lines, of which the size and the
+ * first bytes count as well: code that is made at run time comes to lie where other code was. */
 MW_SCRIPT_INLINE bool mw_script_check(const struct mw_script_layout *layout, mw_script_read *read, void *context,
 				      uint64_t code, uint64_t *check)
 {
-	uint64_t name, table, file;
+	uint64_t name, table, file, size, word, hash;
 	uint32_t line;
 
 	if (!read(context, code + layout->name, &name) || !read(context, code + layout->table, &table) ||
 	    !read(context, code + layout->file, &file) ||
-	    !mw_script_half(read, context, code + layout->first_line, &line))
+	    !mw_script_half(read, context, code + layout->first_line, &line) ||
+	    !read(context, table + MW_SCRIPT_BYTES_SIZE, &size))
 		return false;
-	*check = mw_script_mix(mw_script_mix(mw_script_mix(line, name), table), file);
+	hash = mw_script_mix(mw_script_mix(mw_script_mix(mw_script_mix(line, name), table), file), size);
+	for (uint64_t at = 0; at < 2 && at * 8 + 8 <= size; at++) {
+		if (!read(context, table + MW_SCRIPT_BYTES_DATA + at * 8, &word))
+			return false;
+		hash = mw_script_mix(hash, word);
+	}
+	*check = hash;
 	return true;
+}
+
+/* What stands for that code object, as it is: never 0. */
+MW_SCRIPT_INLINE uint64_t mw_script_key(const struct mw_script_ref *ref)
+{
+	return mw_script_mix(ref->check, ref->code & ~MW_SCRIPT_LAST) | 1;
 }
 
 /* Is that the state of the thread with this thread pointer? */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #define TEXT_MAX  1024u      /* characters of a name that are kept */
+#define CODES_MAX 200000u    /* code objects that are kept */
 #define TABLE_MAX (4u << 20) /* bytes of a table of lines */
 
 struct python_code {
-	uint64_t check;
 	char *function, *file;
 	uint32_t first_line;
 	uint8_t *table;
@@ -105,17 +105,17 @@ static char *read_text(const struct python_layout *layout, pid_t tid, mw_addr ob
 
 static bool read_table(pid_t tid, mw_addr object, struct python_code *code)
 {
-	uint8_t head[PYTHON_BYTES_SIZE + 8];
+	uint8_t head[MW_SCRIPT_BYTES_SIZE + 8];
 	uint64_t size;
 
 	if (!mw_peek(tid, object, head, sizeof(head)))
 		return false;
-	size = python_word(head, PYTHON_BYTES_SIZE);
+	size = python_word(head, MW_SCRIPT_BYTES_SIZE);
 	if (size > TABLE_MAX)
 		return false;
 	code->table = malloc(size + 1);
 	code->table_size = size;
-	return code->table && mw_peek(tid, object + PYTHON_BYTES_DATA, code->table, size);
+	return code->table && mw_peek(tid, object + MW_SCRIPT_BYTES_DATA, code->table, size);
 }
 
 static bool read_word(void *context, uint64_t addr, uint64_t *word)
@@ -128,11 +128,11 @@ static struct python_code *read_code(const struct python_layout *layout, pid_t t
 {
 	const struct mw_script_layout *walk = &layout->walk;
 	struct python_code *code = calloc(1, sizeof(*code));
-	uint64_t name, file, table;
+	uint64_t name, file, table, now;
 
 	if (!code)
 		return NULL;
-	if (!mw_script_check(walk, read_word, &tid, object, &code->check) || code->check != check ||
+	if (!mw_script_check(walk, read_word, &tid, object, &now) || now != check ||
 	    !read_word(&tid, object + walk->name, &name) || !read_word(&tid, object + walk->file, &file) ||
 	    !read_word(&tid, object + walk->table, &table) ||
 	    !mw_script_half(read_word, &tid, object + walk->first_line, &code->first_line))
@@ -150,19 +150,25 @@ failed:
 static struct mw_error *code_of(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref,
 				struct python_code **out)
 {
-	mw_addr object = ref->code & ~MW_SCRIPT_LAST;
-	struct python_code *code = mw_map_get(&script->codes, object);
+	uint64_t key = mw_script_key(ref);
 
-	*out = code;
-	if (code && code->check == ref->check)
+	*out = mw_map_get(&script->codes, key);
+	if (*out)
 		return NULL;
-	*out = read_code(script->layout, tid, object, ref->check);
-	if (!*out)
-		return NULL;
-	if (code)
-		code_destroy(mw_map_remove(&script->codes, object));
-	MW_TRY(mw_map_set(&script->codes, object, *out));
-	return NULL;
+	/* A program that makes code all the time: what is named has its name. */
+	if (script->codes.count >= CODES_MAX) {
+		python_codes_deinit(&script->codes);
+		script->codes = (struct mw_map){0};
+	}
+	*out = read_code(script->layout, tid, ref->code & ~MW_SCRIPT_LAST, ref->check);
+	return *out ? mw_map_set(&script->codes, key, *out) : NULL;
+}
+
+struct mw_error *mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref)
+{
+	struct python_code *code;
+
+	return ref->code & ~MW_SCRIPT_LAST ? code_of(script, tid, ref, &code) : NULL;
 }
 
 #define GONE "(Python code that is gone)"

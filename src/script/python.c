@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define PAGE          4096u
-#define PAGES         8     /* kept during a walk */
+#define PAGES         32    /* kept during a walk */
 #define INTERPRETERS  64    /* that are looked through for a thread */
 #define THREADS       8192  /* … of each */
 #define CONTROL_BLOCK 2304u /* bytes from the thread pointer on in which a thread's own words are looked for */

@@ -31,8 +31,6 @@ struct python_layout {
 	struct mw_script_layout walk;
 };
 
-#define PYTHON_BYTES_SIZE 16 /* in bytes: how many */
-#define PYTHON_BYTES_DATA 32 /* … and where they begin */
 #define PYTHON_TEXT_SIZE  16 /* in a string: characters */
 #define PYTHON_TEXT_STATE 32
 
@@ -64,7 +62,7 @@ struct mw_script {
 	struct python_loop loops[PYTHON_LOOPS];
 	size_t loop_count;
 	struct mw_map threads; /* states of threads, by thread pointer */
-	struct mw_map codes;   /* struct python_code by address */
+	struct mw_map codes;   /* struct python_code by mw_script_key() */
 	char refused[160];     /* "": nothing was */
 };
 

@@ -45,6 +45,8 @@ const char *mw_script_refused(const struct mw_script *script);
  */
 uint32_t mw_script_walk(struct mw_script *script, pid_t tid, mw_addr thread_pointer, struct mw_script_ref *refs,
 			uint32_t capacity, bool *cut);
+/* Read a frame's code object, which may be gone when the frame is to be named. Errors: MEMORY. */
+struct mw_error *mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref) MW_MUST_CHECK;
 /* A hash of frames as walked: the same for what mw_script_merge() would do the same with. */
 uint64_t mw_script_hash(const struct mw_script_ref *refs, uint32_t count);
 

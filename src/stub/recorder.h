@@ -192,6 +192,8 @@ STUB_API void stub_ask_script(struct stub_visit *visit, uint64_t addr);
 /* script.c: the frames of the interpreter that the thread runs, into room for control->script.frames of them. `*hash`: of
  * what they are; 0: there are none. */
 STUB_API uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *refs, uint64_t *hash);
+/* … in the scratch of the thread's ring: have memwatch read their code objects, where it has not, as they may be gone soon. */
+STUB_API void stub_script_learn(struct stub_visit *visit, const struct mw_script_ref *refs, uint32_t count);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);

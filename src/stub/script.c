@@ -68,8 +68,10 @@ static STUB_RARE bool find_range(struct reader *reader, uint64_t addr)
 			return false;
 		reader->asked = true;
 		stub_ask_script(reader->visit, addr);
-		if (!look_up(reader->visit->control, addr, &found))
+		if (!look_up(reader->visit->control, addr, &found)) {
+			reader->visit->slot->ask = MW_RING_ASK_REFUSED;
 			return false;
+		}
 	}
 	reader->other = reader->near;
 	reader->near = found;
@@ -110,4 +112,19 @@ STUB_RARE uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *r
 		sum = mw_script_mix(mw_script_mix(sum, refs[i].code ^ refs[i].check), refs[i].at);
 	*hash = count ? sum | 1 : 0;
 	return count;
+}
+
+STUB_RARE void stub_script_learn(struct stub_visit *visit, const struct mw_script_ref *refs, uint32_t count)
+{
+	const uint64_t *codes = stub_at(visit->control, visit->control->script.codes);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t key = mw_script_key(&refs[i]);
+
+		if (refs[i].code & ~MW_SCRIPT_LAST &&
+		    __atomic_load_n(&codes[mw_ring_script_code(key)], __ATOMIC_RELAXED) != key) {
+			stub_ask_script(visit, MW_RING_ASK_CODES | count);
+			return;
+		}
+	}
 }

@@ -611,6 +611,8 @@ static STUB_RARE uint32_t slow(struct stub_visit *visit, const struct stack *sta
 	uint64_t words = piece_words(visit, stack->top), number;
 	uint32_t id, script = script_units(stack);
 
+	if (script)
+		stub_script_learn(visit, stack->refs, stack->ref_count);
 	if (!new_id(visit->control, &id) ||
 	    !stub_reserve(visit, script + units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words), &number)) {
 		visit->slot->lost_stacks += stub_on();
@@ -641,6 +643,8 @@ static STUB_RARE bool emit(struct stub_visit *visit, const struct stack *stack, 
 	uint64_t words = also ? piece_words(visit, stack->top) : 0, number;
 	uint32_t script = script_units(stack), units = script + units_of(stack->count), all = units;
 
+	if (script)
+		stub_script_learn(visit, stack->refs, stack->ref_count);
 	if (also)
 		all += units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words);
 	*id = MW_RING_STACK_NONE;
@@ -711,7 +715,7 @@ static inline void begin(struct stub_visit *visit, struct stack *stack)
 	stack->ref_count = 0;
 	if (likely(!visit->control->script.frames))
 		return;
-	stack->refs = (struct mw_script_ref *)(void *)(stack->frames + visit->control->depth + 1);
+	stack->refs = (struct mw_script_ref *)(void *)(stack->frames + mw_ring_script_at(visit->control->depth));
 	stack->ref_count = stub_script(visit, stack->refs, &stack->script);
 }
 

@@ -231,7 +231,7 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint32_t what, uint64_t 
 		if (answered && slot->ask_address == sp)
 			break;
 	}
-	slot->ask = high ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
+	slot->ask = high || what == MW_RING_ASK_SCRIPT ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
 	return high;
 }
 

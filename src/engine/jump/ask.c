@@ -133,9 +133,11 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 	struct mw_ring_region region;
 
 	if (__atomic_load_n(&slot->ask, __ATOMIC_RELAXED) == MW_RING_ASK_SCRIPT) {
-		if (!inquiry->script)
+		if (address & MW_RING_ASK_CODES)
+			jump_script_learn(inquiry->process, slot, address & ~MW_RING_ASK_CODES);
+		else if (!inquiry->script)
 			jump_script_publish(inquiry->process);
-		inquiry->script = true;
+		inquiry->script |= !(address & MW_RING_ASK_CODES);
 	} else if (look_up(inquiry, address, &asker, &region)) {
 		uint32_t number = slot->next_region++ % MW_RING_REGIONS;
 

@@ -70,6 +70,33 @@ void jump_script_publish(struct jump_process *process)
 	__atomic_store_n(&script->place.current, place.current, __ATOMIC_RELEASE);
 }
 
+void jump_script_learn(struct jump_process *process, const struct mw_ring_slot *slot, uint64_t count)
+{
+	const struct jump_shared *shared = &process->recorder.shared;
+	const struct jump_geometry *geometry = &shared->geometry;
+	uint32_t ring = __atomic_load_n(&slot->ring, __ATOMIC_ACQUIRE);
+	uint64_t *codes = (void *)(shared->base + geometry->script_ranges +
+				   MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region));
+	pid_t tid = mw_live_thread(process->pid);
+	const uint64_t *words;
+
+	if (ring == 0 || ring > geometry->ring_count || count > geometry->script_frames)
+		return;
+	words = (const uint64_t *)(const void *)(shared->base + geometry->scratch) +
+		(ring - UINT64_C(1)) * mw_ring_scratch_words(geometry->depth, geometry->script_frames) +
+		mw_ring_script_at(geometry->depth);
+	for (uint64_t i = 0; i < count; i++) {
+		struct mw_script_ref ref;
+		uint64_t key;
+
+		memcpy(&ref, words + i * MW_SCRIPT_WORDS, sizeof(ref));
+		/* Without memory for it it is read when it is named, if it is there then. */
+		mw_error_destroy(mw_script_learn(process->survey.script, tid, &ref));
+		key = mw_script_key(&ref);
+		__atomic_store_n(&codes[mw_ring_script_code(key)], key, __ATOMIC_RELEASE);
+	}
+}
+
 struct mw_error *jump_help_script(void *context, const struct mw_raw_frame *native, uint32_t native_count,
 				  const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
 				  uint32_t capacity, uint32_t *count, bool *truncated)

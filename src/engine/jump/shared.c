@@ -82,7 +82,8 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
 	if (script)
-		geometry->script_ranges = take(&end, MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region));
+		geometry->script_ranges = take(&end, MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region) +
+							     MW_RING_SCRIPT_CODES * sizeof(uint64_t));
 	geometry->tables_end = end;
 	if (sampling)
 		geometry->filter = take(&end, MW_RING_FILTER);
@@ -122,6 +123,7 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->rings = geometry->rings;
 	control->script.frames = geometry->script_frames;
 	control->script.ranges = geometry->script_ranges;
+	control->script.codes = geometry->script_ranges + MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region);
 	control->slow_allowed = JUMP_SLOW_FREE;
 	if (rings > geometry->ring_count)
 		rings = geometry->ring_count;

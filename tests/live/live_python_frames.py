@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Python's frames: each stack of a program that knows all of its own, by function, file and line."""
+import collections
+import glob
+import json
+import os
+import subprocess
+import unittest
+
+import mwlive
+import mwrec
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs', 'frames.py')
+
+
+def interpreters():
+    """Those that are there, one a version: Debian's, and others that were built beside it."""
+    found = {}
+    for path in ['/usr/bin/python3', *sorted(glob.glob('/usr/bin/python3.[0-9]*')),
+                 *sorted(glob.glob(os.path.expanduser('~/.pyenv/versions/3.*/bin/python3')))]:
+        run = subprocess.run([path, '-c', 'import sys, ctypes; print("%d.%d" % sys.version_info[:2])'],
+                             capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+        version = run.stdout.strip()
+        if run.returncode == 0 and (3, 9) <= tuple(map(int, version.split('.'))) <= (3, 13):
+            found.setdefault(f'{version} {path[:5]}', path)
+    return found
+
+
+def script_frames(stack):
+    return tuple((f['function'], f['file'], f['line']) for f in stack['frames'] if f['language'] == 'python')
+
+
+class Frames(unittest.TestCase):
+    def run_frames(self, python, count, *options, threads=False):
+        directory = mwrec.directory(self)
+        answer = os.path.join(directory, 'answer.json')
+        target = mwlive.Target(self, 'python', argv=[python, '-S', PROGRAM, str(count), '7', answer, *(['threads'] if threads else [])])
+        watch = mwlive.Watch(self, target.pid, options=options)
+        target.go()
+        target.done(4 * mwlive.PATIENCE)
+        report = watch.stop()
+        target.finish()
+        with open(answer, encoding='utf-8') as f:
+            known = {tuple(map(tuple, stack)): tuple(amount) for stack, amount in json.load(f)}
+        return report, known
+
+    def compare(self, report, known):
+        """By stack: the same blocks and bytes, at the same frames, on as many stacks."""
+        found = collections.defaultdict(lambda: [0, 0])
+        for stack in report['stacks']:
+            frames = script_frames(stack)
+            # The list that keeps them grows as well, by realloc.
+            if not frames or not frames[0][0].split('.')[-1].startswith('make') or stack['api'] != 'calloc':
+                continue
+            found[frames][0] += stack['impacting']['count']
+            found[frames][1] += stack['impacting']['bytes']
+        found = {stack: tuple(amount) for stack, amount in found.items() if amount[0]}
+        wrong = [(stack, known.get(stack), found.get(stack)) for stack in known.keys() | found.keys()
+                 if known.get(stack) != found.get(stack)]
+        for stack, expected, got in sorted(wrong, key=str)[:3]:
+            print('DIFF', expected, got, *stack, sep='\n   ')
+        self.assertEqual(len(wrong), 0, f'of {len(known)} stacks')
+
+    def test_all_kinds(self):
+        for version, python in interpreters().items():
+            with self.subTest(version):
+                report, known = self.run_frames(python, 400)
+                self.assertGreater(len(known), 40)
+                self.compare(report, known)
+
+    def test_threads(self):
+        report, known = self.run_frames('/usr/bin/python3', 300, threads=True)
+        self.compare(report, known)
+
+
+if __name__ == '__main__':
+    mwlive.main()
