@@ -73,6 +73,22 @@ class Frames(unittest.TestCase):
         report, known = self.run_frames('/usr/bin/python3', 300, threads=True)
         self.compare(report, known)
 
+    def test_made_up(self):
+        """An interpreter that is none, while nobody changes it."""
+        report = mwlive.observe(self, 'scripted', 'sound')[1]
+        stack, = mwlive.select(report, 'scripted_allocate', 'malloc')
+        self.assertEqual([f['function'] for f in stack['frames']][:3],
+                         ['scripted_allocate', 'function_0', 'function_1'])
+        self.assertEqual(len(script_frames(stack)), 24)
+        self.assertEqual(script_frames(stack)[3], ('function_3', '/made/up.py', 31))
+        self.assertEqual(stack['impacting']['count'], 30000)
+
+    def test_spoiled(self):
+        """Whatever stands in its structures: nothing is lost, and it goes on."""
+        report = mwlive.observe(self, 'scripted')[1]
+        kept = mwlive.total_of(mwlive.select(report, 'scripted_allocate', 'malloc'))
+        self.assertEqual((kept['impacting']['count'], kept['transient']['count']), (30000, 30000))
+
 
 if __name__ == '__main__':
     mwlive.main()
