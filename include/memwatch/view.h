@@ -336,6 +336,7 @@ struct mw_report {
 	size_t suspect_count;
 	struct mw_report_runtime *runtimes;
 	size_t runtime_count;
+	const char *frames_missing; /* why frames of an interpreter are, a sentence; NULL: they are not */
 	struct mw_report_nameless nameless;
 	struct mw_report_rss rss;
 	struct mw_report_space *space; /* NULL: not looked at */

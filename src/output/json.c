@@ -717,6 +717,7 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 		   MW_ARRAY(i, report->runtime_count,
 			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text),
 				      MW_OF(&report->runtimes[i], heap))));
+	put_member(writer, "frames_missing", mw_json_text(report->frames_missing));
 	put_member(writer, "rss_growth", rss_value(&report->rss));
 	if (report->change)
 		put_member(writer, "heap_change", mw_json_heap_change(report->change));

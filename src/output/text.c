@@ -405,6 +405,8 @@ static void put_runtimes(struct mw_text *text, bool answers)
 	for (size_t i = 0; i < text->report->runtime_count; i++)
 		MW_TEXT_SAY(text, answers ? 6 : 4, "%s%s", answers ? "      Not seen: " : "  - ",
 			    text->report->runtimes[i].text);
+	if (text->report->frames_missing)
+		MW_TEXT_SAY(text, answers ? 6 : 4, "%s%s.", answers ? "      " : "  - ", text->report->frames_missing);
 }
 
 /* --- what the report can't know: a reader must not take silence for health ----------------------------------------- */

@@ -82,7 +82,7 @@ static bool take_offsets(struct mw_script *script, pid_t tid, const struct pytho
 	    memcmp(offsets.cookie, OFFSETS_COOKIE, sizeof(offsets.cookie)) != 0)
 		return false;
 	if (offsets.free_threaded) {
-		(void)snprintf(script->refused, sizeof(script->refused),
+		(void)snprintf(script->modules->frames_missing, sizeof(script->modules->frames_missing),
 			       "CPython 3.%u is a free-threaded build: Python frames are missing", layout->minor);
 		return false;
 	}
@@ -99,13 +99,13 @@ static struct mw_error *refuse(struct mw_script *script, unsigned minor)
 {
 	const char *how = minor > PYTHON_NEWEST ? "is newer than this memwatch knows" : "is none that memwatch knows";
 
-	if (*script->refused)
+	if (*script->modules->frames_missing)
 		return NULL;
 	if (minor)
-		(void)snprintf(script->refused, sizeof(script->refused), "CPython 3.%u %s: Python frames are missing",
-			       minor, how);
+		(void)snprintf(script->modules->frames_missing, sizeof(script->modules->frames_missing),
+			       "CPython 3.%u %s: Python frames are missing", minor, how);
 	else
-		(void)snprintf(script->refused, sizeof(script->refused),
+		(void)snprintf(script->modules->frames_missing, sizeof(script->modules->frames_missing),
 			       "The version of CPython is not known: Python frames are missing");
 	return NULL;
 }
@@ -159,11 +159,6 @@ void mw_script_destroy(struct mw_script *script)
 bool mw_script_is_there(const struct mw_script *script)
 {
 	return script && script->layout;
-}
-
-const char *mw_script_refused(const struct mw_script *script)
-{
-	return script && *script->refused ? script->refused : NULL;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

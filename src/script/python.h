@@ -63,7 +63,6 @@ struct mw_script {
 	size_t loop_count;
 	struct mw_map threads; /* states of threads, by thread pointer */
 	struct mw_map codes;   /* struct python_code by mw_script_key() */
-	char refused[160];     /* "": nothing was */
 };
 
 /* The number of a frame in script->named, which it gets where it is new. Errors: MEMORY. */

@@ -28,7 +28,7 @@ void mw_script_destroy(struct mw_script *script); /* NULL is fine */
 
 /*
  * Look for interpreters in modules that came since the last call. The process may run. One of a version that is not known
- * is refused by name: mw_script_refused(). Errors: MEMORY.
+ * is refused by name, in modules->frames_missing. Errors: MEMORY.
  */
 struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid) MW_MUST_CHECK;
 /* Is there one whose frames can be read? */
@@ -36,8 +36,6 @@ bool mw_script_is_there(const struct mw_script *script);
 /* For whoever walks in the thread itself: how, and where the state of each thread is, as far as that is known. NULL: there is
  * no interpreter. Good as long as the script. */
 const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place);
-/* A sentence that says why frames are missing, or NULL. Good as long as the script. */
-const char *mw_script_refused(const struct mw_script *script);
 
 /*
  * The frames of the thread `tid`, innermost first, `capacity` at most; `thread_pointer` is its. The thread is stopped.

@@ -110,7 +110,10 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 		.runtimes = emitter->runtimes,
 		.knows_children = recorder->knows_children,
 	};
+	const struct mw_modules *modules = engine->ops->modules(engine, recorder->key);
 
+	if (modules && *modules->frames_missing)
+		target.frames_missing = modules->frames_missing;
 	children = list_children(recorder, &target.child_count);
 	if (!children)
 		return mw_error_nomem();

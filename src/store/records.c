@@ -248,6 +248,9 @@ static void target(struct codec *codec, union mw_store_fact *fact)
 		string(codec, &children[i].comm);
 		boolean(codec, &children[i].watched);
 	}
+	if (!codec->writing && codec->at == codec->end)
+		return;
+	string(codec, &it->frames_missing);
 }
 
 static void hook(struct codec *codec, union mw_store_fact *fact)

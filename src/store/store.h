@@ -39,6 +39,7 @@ struct mw_stored_target {
 	const char *distribution;           /* ID of os-release in its root directory, or a word of ID_LIKE; NULL */
 	bool own_root;                      /* its root directory is another than memwatch's */
 	bool by_root;                       /* memwatch was root */
+	const char *frames_missing;         /* why frames of an interpreter are, a sentence; NULL: they are not */
 	uint32_t runtimes;                  /* whose objects were not seen: a mask by name (alloc/families.h) */
 	bool knows_children;
 	const struct mw_stored_child *children; /* that were alive at the window's end */

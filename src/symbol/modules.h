@@ -49,6 +49,8 @@ struct mw_modules {
 	uint64_t gone_ns;   /* when a module was last found to be gone */
 	uint64_t signature; /* of the maps that were last taken in */
 	bool valid;
+	/* Why the frames of an interpreter among them can't be had, a sentence; "": they can, or there is none. */
+	char frames_missing[160];
 };
 
 /* Reads target memory for the vdso: pid is any stopped or running thread of the process. */

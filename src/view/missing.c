@@ -114,6 +114,7 @@ static struct mw_error *find_runtimes(const struct mw_summary_input *input, stru
 	report->runtimes = mw_arena_array(arena, MW_RUNTIMES, sizeof(*report->runtimes));
 	if (!report->runtimes)
 		return mw_error_nomem();
+	report->frames_missing = input->target ? mw_arena_string(arena, input->target->frames_missing) : NULL;
 	for (unsigned i = 0; i < MW_RUNTIMES && input->target; i++)
 		if (input->target->runtimes >> i & 1)
 			report->runtimes[report->runtime_count++] = (struct mw_report_runtime){

@@ -112,6 +112,7 @@ static struct mw_error *take_target(struct mw_metadata *metadata, const struct m
 	metadata->target.engine_reason = mw_arena_string(metadata->arena, target->engine_reason);
 	metadata->target.command = command;
 	metadata->target.distribution = mw_arena_string(metadata->arena, target->distribution);
+	metadata->target.frames_missing = mw_arena_string(metadata->arena, target->frames_missing);
 	children = mw_arena_array(metadata->arena, target->child_count, sizeof(*children));
 	if (!children)
 		return mw_error_nomem();

@@ -83,6 +83,15 @@ class Frames(unittest.TestCase):
         self.assertEqual(script_frames(stack)[3], ('function_3', '/made/up.py', 31))
         self.assertEqual(stack['impacting']['count'], 30000)
 
+    def test_newer(self):
+        """It is refused by its version, and native stacks stay."""
+        report = mwlive.observe(self, 'scripted_newer', 'sound')[1]
+        self.assertEqual(report['frames_missing'],
+                         'CPython 3.15 is newer than this memwatch knows: Python frames are missing')
+        stack, = mwlive.select(report, 'scripted_allocate', 'malloc')
+        self.assertEqual([f['function'] for f in stack['frames']][:2], ['scripted_allocate', '_PyEval_EvalFrameDefault'])
+        self.assertEqual(script_frames(stack), ())
+
     def test_spoiled(self):
         """Whatever stands in its structures: nothing is lost, and it goes on."""
         report = mwlive.observe(self, 'scripted')[1]

@@ -32,8 +32,11 @@ struct fake_bytes {
 };
 
 uint64_t _PyRuntime[128];
+#ifndef VERSION
+#define VERSION 0x030b02f0
+#endif
 extern const unsigned long Py_Version;
-const unsigned long Py_Version = 0x030b02f0;
+const unsigned long Py_Version = VERSION;
 
 static struct fake_text names[CODES], file;
 static struct fake_bytes lines;
