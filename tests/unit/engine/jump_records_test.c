@@ -300,6 +300,81 @@ static void test_nonsense_from_elsewhere(void **state)
 	assert_true(bad(rig) > 0);
 }
 
+static const struct mw_script_ref refs[] = {{0x7000, 4, 1}, {0x8001, 6, 2}};
+
+/* An interpreter's frames come before the stack that they belong to, and no other has them. */
+static void test_script(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_ring_slow slow = {.pc = 0x10001};
+
+	begin(rig);
+	rig->walked[0] = (struct mw_raw_frame){0x10001, 9};
+	rig->walked_count = 1;
+	rig_put_script(rig, 0, 5, 4, refs, 2);
+	rig_put_stack(rig, 0, 5, 0, 4, frames, 3, MW_RING_COMPLETE);
+	rig_put_stack(rig, 0, 5, 0, 5, frames, 2, MW_RING_COMPLETE);
+	rig_put_script(rig, 0, 5, 6, refs, 1);
+	rig_put_slow(rig, 0, 5, 0, 6, &slow, sizeof(slow));
+	rig_drain(rig);
+	assert_int_equal(rig->stack_count, 6);
+	assert_int_equal(rig->stacks[3].count, 5);
+	assert_int_equal(rig->stacks[3].frames[0].module, 77);
+	assert_int_equal(rig->stacks[3].frames[1].addr, 6);
+	assert_int_equal(rig->stacks[3].frames[4].addr, 0x30003);
+	assert_int_equal(rig->stacks[4].count, 2);
+	assert_int_equal(rig->stacks[4].frames[0].addr, 0x10001);
+	assert_int_equal(rig->stacks[5].count, 2);
+	assert_int_equal(rig->stacks[5].frames[1].module, 9);
+	assert_int_equal(rig->ref_count, 1);
+	assert_memory_equal(rig->refs, refs, sizeof(refs[0]));
+	assert_int_equal(bad(rig), 0);
+}
+
+/* A stack of another thread that is looked for is found by its interpreter's frames. */
+static void test_script_from_elsewhere(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	rig_thread(rig, 1);
+	rig_drain(rig);
+	rig->event_count = 0;
+	rig_put(rig, 0, 10, MW_RING_ALLOC, 0, 50, 0x5000, 24);
+	rig_put_script(rig, 1, 15, 50, refs, 2);
+	rig_put_stack(rig, 1, 15, 0, 50, frames, 3, MW_RING_COMPLETE);
+	rig_drain(rig);
+	assert_int_equal(rig->event_count, 1);
+	assert_int_equal(rig->stacks[rig->events[0].stack].count, 5);
+	assert_int_equal(rig->stacks[rig->events[0].stack].frames[0].module, 77);
+	assert_int_equal(bad(rig), 0);
+}
+
+/* More frames than there can be; no stack behind them; one of another number. */
+static void test_script_nonsense(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unit;
+
+	begin(rig);
+	unit = rig_reserve(rig, 0, 1);
+	rig_write(rig, 0, unit, 5, MW_RING_SCRIPT, 0, NONE, 4, RIG_SCRIPT + 1);
+	rig_put(rig, 0, 5, MW_RING_ALLOC, 0, 1, 0x4000, 24);
+	rig_drain(rig);
+	assert_int_equal(bad(rig), 1);
+	rig->event_count = 0;
+	rig_put_script(rig, 0, 5, 5, refs, 2);
+	rig_put(rig, 0, 6, MW_RING_ALLOC, 0, 1, 0x5000, 24);
+	rig_drain(rig);
+	assert_int_equal(bad(rig), 2);
+	assert_int_equal(rig->event_count, 1);
+	rig_put_script(rig, 0, 7, 6, refs, 2);
+	rig_put_stack(rig, 0, 7, 0, 7, frames, 3, MW_RING_COMPLETE);
+	rig_drain(rig);
+	assert_int_equal(bad(rig), 3);
+	assert_int_equal(rig->ref_count, 0);
+}
+
 static void test_compare(void **state)
 {
 	struct rig *rig = *state;
@@ -493,6 +568,9 @@ UNIT_GROUP(jump_records)
 		cmocka_unit_test_setup_teardown(test_slow, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stacks_from_elsewhere, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense_from_elsewhere, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_script, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_script_from_elsewhere, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_script_nonsense, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_compare, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_threads, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_no_thread, rig_setup, rig_teardown),

@@ -91,6 +91,25 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 	*cut = rig->walked_cut;
 }
 
+/* The interpreter's frames stand first, as module 77. */
+static struct mw_error *help_script(void *context, const struct mw_raw_frame *native, uint32_t native_count,
+				    const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				    uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	struct rig *rig = context;
+
+	assert_in_range(ref_count, 1, RIG_SCRIPT);
+	memcpy(rig->refs, refs, ref_count * sizeof(*refs));
+	rig->ref_count = ref_count;
+	*count = 0;
+	for (uint32_t i = 0; i < ref_count && *count < capacity; i++)
+		out[(*count)++] = (struct mw_raw_frame){refs[i].at, 77};
+	for (uint32_t i = 0; i < native_count && *count < capacity; i++)
+		out[(*count)++] = native[i];
+	*truncated = ref_count + native_count > capacity;
+	return NULL;
+}
+
 static bool help_lives(void *context, uint32_t tid)
 {
 	const struct rig *rig = context;
@@ -118,6 +137,7 @@ static void plan(struct jump_geometry *geometry)
 					   .queue_count = RIG_RINGS,
 					   .spare_rings = RIG_RINGS,
 					   .depth = RIG_DEPTH,
+					   .script_frames = RIG_SCRIPT,
 					   .slots = sizeof(struct mw_ring_control)};
 	geometry->queue = geometry->slots + RIG_SLOTS * sizeof(struct mw_ring_slot);
 	geometry->rings = geometry->queue + RIG_RINGS * sizeof(uint32_t);
@@ -130,6 +150,7 @@ void rig_use(struct rig *rig, const struct mw_event_sink *sink)
 					     .thread = help_thread,
 					     .module = help_module,
 					     .walk = help_walk,
+					     .script = help_script,
 					     .thread_lives = help_lives,
 					     .fill = help_fill};
 
@@ -244,6 +265,12 @@ void rig_put_stack(struct rig *rig, uint32_t slot, uint64_t time, uint32_t flags
 {
 	put_behind(rig, slot, time, MW_RING_STACK, flags, id, count | (uint64_t)cut << 32, frames,
 		   count * sizeof(*frames));
+}
+
+void rig_put_script(struct rig *rig, uint32_t slot, uint64_t time, uint32_t id, const struct mw_script_ref *refs,
+		    uint32_t count)
+{
+	put_behind(rig, slot, time, MW_RING_SCRIPT, 0, id, count, refs, count * sizeof(*refs));
 }
 
 void rig_put_slow(struct rig *rig, uint32_t slot, uint64_t time, uint32_t flags, uint32_t id, const void *bytes,

@@ -10,13 +10,14 @@
 
 #include <cmocka.h>
 
-#define RIG_SLOTS 64u
-#define RIG_RINGS 16u
-#define RIG_UNITS 64u
-#define RIG_DEPTH 16u
-#define RIG_KNOWN 0x4000u /* a block that the sink says it knows */
-#define RIG_TID   100u    /* of ring 0's thread; the next one's is one more */
-#define RIG_PID   5000    /* what memwatch calls thread 0 */
+#define RIG_SLOTS  64u
+#define RIG_RINGS  16u
+#define RIG_UNITS  64u
+#define RIG_DEPTH  16u
+#define RIG_SCRIPT 4u      /* frames of an interpreter */
+#define RIG_KNOWN  0x4000u /* a block that the sink says it knows */
+#define RIG_TID    100u    /* of ring 0's thread; the next one's is one more */
+#define RIG_PID    5000    /* what memwatch calls thread 0 */
 
 struct rig_stack {
 	struct mw_raw_frame frames[RIG_DEPTH];
@@ -53,6 +54,8 @@ struct rig {
 	uint8_t slow_bytes[256];
 	size_t slow_size;
 	uint32_t filled_from, filled_count, fills;
+	struct mw_script_ref refs[RIG_SCRIPT]; /* of the last stack with such */
+	uint32_t ref_count;
 	bool refuse_fill;
 	bool refuse_event; /* the sink fails */
 };
@@ -77,6 +80,8 @@ void rig_put(struct rig *rig, uint32_t slot, uint64_t time, enum mw_ring_type ty
 	     uint64_t addr, uint64_t size);
 void rig_put_stack(struct rig *rig, uint32_t slot, uint64_t time, uint32_t flags, uint32_t id, const uint64_t *frames,
 		   uint32_t count, uint32_t cut);
+void rig_put_script(struct rig *rig, uint32_t slot, uint64_t time, uint32_t id, const struct mw_script_ref *refs,
+		    uint32_t count);
 void rig_put_slow(struct rig *rig, uint32_t slot, uint64_t time, uint32_t flags, uint32_t id, const void *bytes,
 		  size_t size);
 /* Rounds until nothing is told; how many events were. */
