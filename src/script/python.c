@@ -37,6 +37,35 @@ static bool visit(void *context, const struct mw_elf_symbol *symbol)
 	return true;
 }
 
+static struct mw_error *make_file(struct mw_elf *elf, const void *context, void **out)
+{
+	struct python_file *file = calloc(1, sizeof(*file));
+	struct mw_error *err;
+
+	(void)context;
+	if (!file)
+		return mw_error_nomem();
+	err = mw_error_if_memory(mw_elf_each_symbol(elf, visit, file));
+	if (err) {
+		free(file);
+		return err;
+	}
+	*out = file;
+	return NULL;
+}
+
+/* Looked for once in a file, whoever asks. */
+static struct mw_error *file_of(struct mw_elf *elf, const struct python_file **out)
+{
+	static const struct mw_elf_fact_kind kind = {make_file, free};
+	static const uint64_t key[2] = {0, 0};
+	const void *found = NULL;
+
+	MW_TRY(mw_elf_fact(elf, &kind, key, NULL, &found));
+	*out = found;
+	return NULL;
+}
+
 /* The minor version by the file's name, "python3.10" or "libpython3.10.so.1.0"; 0: it does not say. */
 static unsigned version_by_name(const char *path)
 {
@@ -119,23 +148,23 @@ static struct mw_error *add_loop(struct mw_script *script, mw_addr start, uint64
 
 static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, const struct mw_module *module)
 {
-	struct python_file file = {0};
+	const struct python_file *file;
 	const struct python_layout *layout;
 	unsigned minor;
 
-	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, visit, &file)));
-	if (!file.runtime || !file.loop)
+	MW_TRY(file_of(module->elf, &file));
+	if (!file->runtime || !file->loop)
 		return NULL;
-	minor = version_of(module, &file);
+	minor = version_of(module, file);
 	layout = python_layout_of(minor);
-	script->runtime = module->bias + file.runtime;
+	script->runtime = module->bias + file->runtime;
 	if (!layout || !take_offsets(script, tid, layout))
 		return refuse(script, minor);
 	MW_TRY(mw_modules_add_named(script->modules, MW_NAMED_FRAMES_PYTHON, &script->named, &script->module));
 	script->layout = &script->own;
 	if (layout->current_thread != MW_SCRIPT_NO_FIELD)
 		script->place.current = script->runtime + layout->current_thread;
-	return add_loop(script, module->bias + file.loop, file.loop_size);
+	return add_loop(script, module->bias + file->loop, file->loop_size);
 }
 
 struct mw_error *mw_script_create(struct mw_modules *modules, struct mw_script **out)
