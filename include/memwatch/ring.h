@@ -436,6 +436,7 @@ struct mw_ring_script {
 	uint64_t codes; /* offset of MW_RING_SCRIPT_CODES mw_script_key()s: memwatch has read these code objects */
 	struct mw_script_place place;
 	struct mw_script_layout layout;
+	uint64_t to_line[7]; /* unused: what follows in the control block begins a line of the cache */
 };
 
 #define MW_RING_SCRIPT_RANGES 2048u

@@ -284,11 +284,10 @@ struct jump_drain {
 	struct jump_stacks stacks;
 	uint8_t *payload; /* of the record at hand: as much as a ring holds */
 	struct mw_raw_frame *frames, *merged;
-	struct mw_script_ref *refs; /* of the stack at hand … */
-	uint32_t ref_count;
+	struct mw_script_ref *refs; /* of the stack at hand: ref_count */
 	/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. */
 	char *differences[JUMP_DIFFERENCES];
-	uint32_t difference_count;
+	uint32_t difference_count, ref_count;
 };
 
 /*

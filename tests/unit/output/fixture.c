@@ -14,37 +14,41 @@ static struct mw_report_frame leak_frames[] = {
 	{"std::vector<shop::Order, std::allocator<shop::Order> >::_M_realloc_insert<shop::Order const&>(__gnu_cxx::"
 	 "__normal_iterator<shop::Order*, std::vector<shop::Order, std::allocator<shop::Order> > >, shop::Order "
 	 "const&)",
-	 SERVER, 0x9a, 0x55550000119a, "/usr/include/c++/12/bits/new_allocator.h", 137, true, false},
+	 SERVER, 0x9a, 0x55550000119a, "/usr/include/c++/12/bits/new_allocator.h", 137, true, false, MW_LANGUAGE_NATIVE,
+	 false},
 	{"shop::Basket::add(shop::Order const&)", SERVER, 0x9a, 0x55550000119a, "/home/build/shop/src/basket.cc", 52,
-	 false, false},
+	 false, false, MW_LANGUAGE_NATIVE, false},
 	{"shop::Session::handle(http::Request const&)", SERVER, 0x1f4, 0x5555000023f4,
-	 "/home/build/shop/src/session.cc", 210, false, false},
-	{"start_thread", LIBC, 0x2d4, 0x7ffff7c89134, NULL, 0, false, false},
-	{NULL, LIBC, 0x1097dc, 0x7ffff7d097dc, NULL, 0, false, false},
+	 "/home/build/shop/src/session.cc", 210, false, false, MW_LANGUAGE_NATIVE, false},
+	{"start_thread", LIBC, 0x2d4, 0x7ffff7c89134, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{NULL, LIBC, 0x1097dc, 0x7ffff7d097dc, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
 };
 static struct mw_report_frame cache_frames[] = {
-	{"cache_put", LIBCACHE, 0x31, 0x7ffff7fb1131, "cache.c", 88, false, false},
-	{NULL, NULL, 0x7fffe0001234, 0x7fffe0001234, NULL, 0, false, false},
-	{"main", SERVER, 0x77, 0x555500001077, "/home/build/shop/src/main.cc", 31, false, false},
+	{"cache_put", LIBCACHE, 0x31, 0x7ffff7fb1131, "cache.c", 88, false, false, MW_LANGUAGE_NATIVE, false},
+	{NULL, NULL, 0x7fffe0001234, 0x7fffe0001234, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"main", SERVER, 0x77, 0x555500001077, "/home/build/shop/src/main.cc", 31, false, false, MW_LANGUAGE_NATIVE,
+	 false},
 };
 static struct mw_report_frame map_frames[] = {
-	{"arena_reserve", LIBCACHE, 0x10, 0x7ffff7fb2210, "arena.c", 12, false, false},
-	{"main", SERVER, 0x99, 0x555500001099, "/home/build/shop/src/main.cc", 35, false, false},
+	{"arena_reserve", LIBCACHE, 0x10, 0x7ffff7fb2210, "arena.c", 12, false, false, MW_LANGUAGE_NATIVE, false},
+	{"main", SERVER, 0x99, 0x555500001099, "/home/build/shop/src/main.cc", 35, false, false, MW_LANGUAGE_NATIVE,
+	 false},
 };
 static struct mw_report_frame churn_frames[] = {
-	{"shop::parse(char const*)", SERVER, 0x20, 0x555500003020, "/home/build/shop/src/parse.cc", 9, false, false},
-	{"f1", SERVER, 1, 0x555500003101, NULL, 0, false, false},
-	{"f2", SERVER, 2, 0x555500003102, NULL, 0, false, false},
-	{"f3", SERVER, 3, 0x555500003103, NULL, 0, false, false},
-	{"f4", SERVER, 4, 0x555500003104, NULL, 0, false, false},
-	{"f5", SERVER, 5, 0x555500003105, NULL, 0, false, false},
-	{"f6", SERVER, 6, 0x555500003106, NULL, 0, false, false},
-	{"f7", SERVER, 7, 0x555500003107, NULL, 0, false, false},
-	{"f8", SERVER, 8, 0x555500003108, NULL, 0, false, false},
-	{"f9", SERVER, 9, 0x555500003109, NULL, 0, false, false},
+	{"shop::parse(char const*)", SERVER, 0x20, 0x555500003020, "/home/build/shop/src/parse.cc", 9, false, false,
+	 MW_LANGUAGE_NATIVE, false},
+	{"f1", SERVER, 1, 0x555500003101, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f2", SERVER, 2, 0x555500003102, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f3", SERVER, 3, 0x555500003103, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f4", SERVER, 4, 0x555500003104, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f5", SERVER, 5, 0x555500003105, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f6", SERVER, 6, 0x555500003106, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f7", SERVER, 7, 0x555500003107, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f8", SERVER, 8, 0x555500003108, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
+	{"f9", SERVER, 9, 0x555500003109, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
 };
 static struct mw_report_frame internal_frames[] = {
-	{"sysmalloc", LIBC, 0x40, 0x7ffff7c90040, NULL, 0, false, false},
+	{"sysmalloc", LIBC, 0x40, 0x7ffff7c90040, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
 };
 
 /* Of what is not sampled. */
@@ -348,9 +352,9 @@ static const struct mw_report empty = {
 #define EVIL "a\033[2Jb\xc0\xafz\n\"\\\xe2\x80\xaeq\xed\xa0\x80\xff\x7f\xc2\x9bm"
 
 static struct mw_report_frame hostile_frames[] = {
-	{EVIL, "/tmp/" EVIL, 1, 0x1000, EVIL, 3, false, false},
-	{EVIL, "/tmp/" EVIL, 1, UINT64_MAX - 15, EVIL "/" EVIL, 0, true, false},
-	{NULL, EVIL, 5, 0x1005, NULL, 0, false, false},
+	{EVIL, "/tmp/" EVIL, 1, 0x1000, EVIL, 3, false, false, MW_LANGUAGE_NATIVE, false},
+	{EVIL, "/tmp/" EVIL, 1, UINT64_MAX - 15, EVIL "/" EVIL, 0, true, false, MW_LANGUAGE_NATIVE, false},
+	{NULL, EVIL, 5, 0x1005, NULL, 0, false, false, MW_LANGUAGE_NATIVE, false},
 };
 static struct mw_report_thread hostile_threads[] = {
 	{1, EVIL, {1, 0}, {1, 0}, {0}, EXACT}, {2, NULL, {1, 1}, {1, 1}, {0}, EXACT},
