@@ -524,10 +524,12 @@ void mw_described_deinit(struct mw_described_code *code)
 #define SIZE     "_embedded_blob_code_size_"
 #define EXPORTED "_ZN2v88internal23DefaultEmbeddedBlobCodeEv"
 
+#define COLLECTOR "PushAllRegistersAndIterateStack"
+
 #define SMALLEST_BLOB (UINT64_C(512) << 10) /* that is taken for one */
 
 struct blob {
-	uint64_t code, old_code, size; /* vaddr of each; 0: not seen */
+	uint64_t code, old_code, size, collector; /* vaddr of each; 0: not seen */
 	bool exported;
 };
 
@@ -545,6 +547,8 @@ static bool see_blob(void *context, const struct mw_elf_symbol *symbol)
 
 	if (strcmp(symbol->name, EXPORTED) == 0)
 		blob->exported = true;
+	if (strcmp(symbol->name, COLLECTOR) == 0)
+		blob->collector = symbol->vaddr;
 	if (strncmp(symbol->name, PREFIX, sizeof(PREFIX) - 1) != 0)
 		return true;
 	length = strlen(symbol->name);
@@ -570,14 +574,14 @@ static uint64_t segment_end(const struct mw_elf *elf, uint64_t vaddr)
 static void see_gap(const struct mw_elf *elf, uint64_t start, uint64_t end, struct mw_generated_code *largest)
 {
 	if (start < end && end - start > largest->end - largest->start && end <= segment_end(elf, start))
-		*largest = (struct mw_generated_code){start, end};
+		*largest = (struct mw_generated_code){.start = start, .end = end};
 }
 
 /* The blob is by far the largest piece of code between two functions that are described. */
 static struct mw_error *find_gap(const struct mw_elf *elf, struct mw_generated_code *out)
 {
 	MW_CLEANUP(mw_described_deinit) struct mw_described_code code;
-	struct mw_generated_code largest = {0, SMALLEST_BLOB};
+	struct mw_generated_code largest = {.end = SMALLEST_BLOB};
 	uint64_t end = UINT64_MAX;
 
 	MW_TRY(mw_described_init(&code, elf, false));
@@ -603,7 +607,7 @@ static struct mw_error *find_generated(struct mw_elf *elf, struct mw_generated_c
 	end = segment_end(elf, blob.code);
 	if (blob.code && blob.size && mw_elf_read(elf, blob.size, &size, sizeof(size)) && end > blob.code &&
 	    size <= end - blob.code)
-		*out = (struct mw_generated_code){blob.code, blob.code + size};
+		*out = (struct mw_generated_code){blob.code, blob.code + size, blob.collector};
 	else if (blob.exported)
 		return find_gap(elf, out);
 	return NULL;

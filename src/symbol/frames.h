@@ -185,6 +185,8 @@ void mw_described_deinit(struct mw_described_code *code);
  */
 struct mw_generated_code {
 	uint64_t start, end;
+	uint64_t collector; /* V8's function, in assembler and not described, that all calls of its garbage collector come
+			     * through; 0: not known */
 };
 
 /* What the file's symbols say of it, and where they have been stripped, which of its code is not described. Looked for

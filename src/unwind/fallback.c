@@ -243,7 +243,7 @@ static bool any_generated(struct mw_fallback *fallback)
 {
 	while (!fallback->any_generated && fallback->looked_at < mw_modules_count(fallback->modules)) {
 		const struct mw_module *module = mw_modules_get(fallback->modules, fallback->looked_at++);
-		struct mw_generated_code code = {0, 0};
+		struct mw_generated_code code = {0};
 
 		if (module->elf)
 			mw_error_destroy(mw_generated_code_find(module->elf, &code));

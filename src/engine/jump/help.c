@@ -26,6 +26,8 @@
 #define MOST       (MW_RING_LEARNED / 2)
 #define MOST_LATE  4096u
 
+#define COLLECTOR_SIZE 64u /* bytes of mw_generated_code.collector where its call may be */
+
 #define BROKEN mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0)
 
 static struct mw_ring_cached_row *published(const struct jump_process *process)
@@ -177,6 +179,19 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 	return mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) <= until;
 }
 
+/* A collector allocates much at a time, which would all be told before anything is learned. */
+static void learn_collectors(struct jump_process *process)
+{
+	for (uint32_t i = 0; i < process->rows.count; i++) {
+		uint64_t collector = process->rows.items[i].generated.collector;
+		mw_addr at = mw_modules_get(process->survey.modules, i)->bias + collector;
+
+		for (mw_addr pc = at; collector && pc < at + COLLECTOR_SIZE; pc++)
+			if (mw_fallback_is_return(mw_unwinder_libunwind_fallback(process->inner), pc))
+				(void)jump_learn(process, pc);
+	}
+}
+
 void jump_learn_from_stacks(struct jump_process *process)
 {
 	uint64_t until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + STACKS_NS;
@@ -184,6 +199,7 @@ void jump_learn_from_stacks(struct jump_process *process)
 	struct mw_touched memory;
 	bool more = words;
 
+	learn_collectors(process);
 	mw_touched_init(&memory, mw_live_thread(process->pid));
 	for (size_t i = 0; more && i < process->learned.stack_pointer_count; i++) {
 		mw_addr at = process->learned.stack_pointers[i];
