@@ -343,12 +343,13 @@ static uint64_t read_code(struct mw_fallback *fallback, const struct mw_module *
 
 	if (!known || !code_around(module, pc, &around))
 		return row;
-	if (called && mw_function_starts_find(&known->starts, pc - 1 - module->bias, &function)) {
+	if (called && mw_function_starts_find(&known->starts, pc - 1 - module->bias, &function) &&
+	    (!generated || function.exact)) {
 		struct mw_code_frame frame;
 
 		function.start += function.start ? module->bias : 0;
 		function.end += function.end ? module->bias : 0;
-		function.alone = generated && function.exact;
+		function.alone = generated;
 		if (fallback->arch->frame_at(around.bytes, around.size, around.base, pc, &function, &frame))
 			return generated ? row_of_generated(&frame) : row_of(&frame);
 	}
