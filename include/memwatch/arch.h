@@ -79,7 +79,7 @@ struct mw_code_function {
 	mw_addr start; /* 0: unknown */
 	mw_addr end;   /* it ends there at the latest; 0: unknown */
 	bool exact;    /* it begins at `start` and ends at `end`; else another may begin between `start` and the code */
-	bool alone;    /* … and no other function's code is part of it: how a call is come to says what its frame is */
+	bool alone; /* … and no other function's code is part of it: how a call is come to says what its frame is */
 };
 
 enum mw_code_fp {

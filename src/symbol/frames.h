@@ -185,7 +185,8 @@ void mw_described_deinit(struct mw_described_code *code);
  */
 struct mw_generated_code {
 	uint64_t start, end;
-	uint64_t collector; /* V8's function, in assembler and not described, that all calls of its garbage collector come
+	uint64_t
+		collector; /* V8's function, in assembler and not described, that all calls of its garbage collector come
 			     * through; 0: not known */
 };
 

@@ -146,7 +146,8 @@ bool mw_function_starts_find(const struct mw_function_starts *starts, uint64_t v
 	if (start->part)
 		return false;
 	if (start->size && vaddr - start->vaddr < start->size) {
-		*out = (struct mw_code_function){.start = start->vaddr, .end = start->vaddr + start->size, .exact = true};
+		*out = (struct mw_code_function){
+			.start = start->vaddr, .end = start->vaddr + start->size, .exact = true};
 		return true;
 	}
 	if (start->size == 0)
@@ -199,8 +200,8 @@ static bool code_around(const struct mw_module *module, mw_addr pc, struct aroun
 }
 
 /* `guessed`: only what a call has put there will do; a signal handler returns to what is no call's. */
-static bool take_way(struct mw_fallback *fallback, const struct mw_memory_view *memory,
-		     const struct mw_way_out *way, bool guessed, const struct mw_regs *regs, struct mw_regs *out)
+static bool take_way(struct mw_fallback *fallback, const struct mw_memory_view *memory, const struct mw_way_out *way,
+		     bool guessed, const struct mw_regs *regs, struct mw_regs *out)
 {
 	mw_addr ret;
 
@@ -250,6 +251,14 @@ static bool any_generated(struct mw_fallback *fallback)
 		fallback->any_generated = code.end > code.start;
 	}
 	return fallback->any_generated;
+}
+
+void mw_fallback_look_ahead(struct mw_fallback *fallback)
+{
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(fallback->modules, &i));)
+		(void)is_generated_in(fallback, module, module->bias);
 }
 
 bool mw_fallback_is_generated(struct mw_fallback *fallback, mw_addr addr)
@@ -335,7 +344,8 @@ static uint64_t read_code(struct mw_fallback *fallback, const struct mw_module *
 {
 	const struct mw_fallback_module *known = look_up(fallback, module);
 	uint64_t lost = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0), row = mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_LOST, 0);
-	bool called = is_behind_call(fallback, module, pc), generated = is_generated_in(fallback, module, pc - 1), blind;
+	bool called = is_behind_call(fallback, module, pc), generated = is_generated_in(fallback, module, pc - 1),
+	     blind;
 	struct mw_code_function function;
 	struct mw_way_out ways[MAX_WAYS];
 	struct mw_regs regs = {.pc = pc};

@@ -46,10 +46,13 @@ struct mw_fallback {
 	struct mw_fallback_module *items; /* by module number */
 	size_t count;
 	struct mw_map rows;
-	uint32_t looked_at;  /* modules that were looked through for generated code */
-	bool any_generated;  /* … and one has some */
+	uint32_t looked_at; /* modules that were looked through for generated code */
+	bool any_generated; /* … and one has some */
 };
 
+/* Look for generated code in all modules that there are: it takes the longer, the more symbols they have. Modules that
+ * come later are looked through when a walk comes to them. */
+void mw_fallback_look_ahead(struct mw_fallback *fallback);
 void mw_fallback_deinit(struct mw_fallback *fallback);
 
 /*

@@ -29,8 +29,11 @@ class Load(threading.Thread):
     def run(self):
         connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=mwlive.PATIENCE)
         while not self.ended:
-            connection.request('GET', f'/{self.asked}/{"zshtc"[self.asked % 5]}')
-            connection.getresponse().read()
+            try:
+                connection.request('GET', f'/{self.asked}/{"zshtc"[self.asked % 5]}')
+                connection.getresponse().read()
+            except (http.client.HTTPException, OSError):
+                connection.close()  # node closes what it has not heard of for a while
             self.asked += 1
             time.sleep(self.gap)
         connection.close()

@@ -151,8 +151,8 @@ struct jump_rows {
 	struct mw_row_dictionary dictionary;
 	struct jump_module_rows *items; /* by module number */
 	size_t count;
-	uint64_t used;      /* bytes of the shared space for rows */
-	uint64_t published; /* rows of the dictionary */
+	uint64_t used;               /* bytes of the shared space for rows */
+	uint64_t published;          /* rows of the dictionary */
 	struct mw_ring_index *index; /* as it was published last, or NULL */
 	bool stale;                  /* code was met that is not in it */
 };
