@@ -6,6 +6,7 @@ import http.client
 import os
 import re
 import shutil
+import tempfile
 import threading
 import time
 import unittest
@@ -70,8 +71,11 @@ def shown(stack):
 @unittest.skipUnless(NODE, 'node is not installed')
 class Node(unittest.TestCase):
     def start(self, *options, workers=1):
+        # Some options make it leave files there.
+        directory = tempfile.mkdtemp(prefix='mwlive-node-')
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
         server = mwlive.Target(self, 'node_server.js', argv=[
-            NODE, *options, mwlive.target_path('runtimes/node_server.js'), str(workers)])
+            'env', f'--chdir={directory}', NODE, *options, mwlive.target_path('runtimes/node_server.js'), str(workers)])
         server.done()
         return server
 
@@ -124,6 +128,7 @@ class Node(unittest.TestCase):
     def test_chain(self):
         """No frame is missing, and none is there that is not: interpreted, and compiled."""
         server = self.start(*NAMED)
+        self.addCleanup(os.unlink, f'/tmp/perf-{server.pid}.map')
         watch = mwlive.Watch(self, server.pid, options=('--track', 'heap'), busy=True)
         load = self.load(server, 1500, 150)
         report = watch.stop(intact=False)

@@ -182,9 +182,13 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 /* A collector allocates much at a time, which would all be told before anything is learned. */
 static void learn_collectors(struct jump_process *process)
 {
-	for (uint32_t i = 0; i < process->rows.count; i++) {
-		uint64_t collector = process->rows.items[i].generated.collector;
-		mw_addr at = mw_modules_get(process->survey.modules, i)->bias + collector;
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
+		uint64_t collector = module->number < process->rows.count
+					     ? process->rows.items[module->number].generated.collector
+					     : 0;
+		mw_addr at = module->bias + collector;
 
 		for (mw_addr pc = at; collector && pc < at + COLLECTOR_SIZE; pc++)
 			if (mw_fallback_is_return(mw_unwinder_libunwind_fallback(process->inner), pc))
