@@ -17,7 +17,7 @@
  *
  * and from the call on, the returns say where they will find the return address (ways_out.c). Where the function does
  * not return from there the first reading alone counts, if it is known where the function begins and ends and no jump
- * was met whose target is not known.
+ * was met whose target is not known. So it does in a function all of whose code is known to be its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -309,6 +309,8 @@ struct reading {
 	struct visit *visits; /* one a byte from start to limit */
 	size_t pending[MAX_PENDING];
 	size_t pending_count, insns;
+	bool alone;                  /* mw_code_function.alone */
+	bool stands_in;              /* it takes a frame down that is not its own */
 	bool blind;                  /* not everything was followed, but for jumps to what a register or a table says */
 	struct visit call, indirect; /* the call before pc; jumps to what is not known */
 };
@@ -365,6 +367,23 @@ static bool ends(const struct mw_x86_insn *insn)
 	       insn->id == X86_INS_INT3 || insn->id == X86_INS_RETF || insn->id == X86_INS_IRETQ;
 }
 
+/* In a function that moves its return address about, where that is comes to be known again as a frame is set up: right
+ * below it. */
+static void find_frame(struct reading *reading, struct state *state, const struct mw_x86_insn *insn)
+{
+	const cs_x86_op *operands = insn->x86.operands;
+
+	if (state->fp != FP_CALLERS || state->fp_saved)
+		return;
+	if (insn->id == X86_INS_LEAVE ||
+	    (insn->id == X86_INS_MOV && is_whole(&operands[0], MW_X86_RSP) && is_whole(&operands[1], MW_X86_RBP)))
+		reading->stands_in = true;
+	if (insn->id == X86_INS_PUSH && is_whole(&operands[0], MW_X86_RBP) && !state->sp_known) {
+		state->sp_known = true;
+		state->sp_below = WORD;
+	}
+}
+
 /* Follow the instructions from `at` until a path that has been followed in that state. */
 static void follow(struct reading *reading, size_t at)
 {
@@ -390,6 +409,8 @@ static void follow(struct reading *reading, size_t at)
 			if (!branch(reading, &state, &insn))
 				return;
 		} else {
+			if (reading->alone)
+				find_frame(reading, &state, &insn);
 			apply(&state, &insn);
 		}
 		if (next >= reading->limit || !note(&reading->visits[next - reading->start], &state))
@@ -530,6 +551,19 @@ static bool frame_of(const struct state *state, bool fp_certain, bool exact, str
 	return true;
 }
 
+/* In a function that takes down a frame that it has not set up, it stands in the place of the one whose frame that is. */
+static bool frame_alone(const struct reading *reading, struct mw_code_frame *out)
+{
+	const struct state *state = &reading->call.state;
+
+	if (state->fp == FP_CALLERS && !state->fp_saved && reading->stands_in)
+		*out = (struct mw_code_frame){
+			.by_fp = true, .cfa = 2 * WORD, .fp = MW_CODE_FP_SAVED, .fp_at = -2 * WORD};
+	else if (!frame_of(state, true, true, out))
+		*out = (struct mw_code_frame){.unknown = true};
+	return true;
+}
+
 /* Is there a frame that both readings give? */
 static bool conclude(const struct reading *reading, const struct mw_code_function *known, struct mw_code_frame *out)
 {
@@ -537,6 +571,8 @@ static bool conclude(const struct reading *reading, const struct mw_code_functio
 	const struct mw_way_out *way;
 	struct exits exits;
 
+	if (known->alone)
+		return reading->call.seen && frame_alone(reading, out);
 	if (!reading->call.seen && !reading->indirect.seen)
 		return false;
 	find_exits(reading, &exits);
@@ -569,7 +605,8 @@ static bool is_first_function(const struct reading *reading)
 bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_code_function *known,
 		     struct mw_code_frame *out)
 {
-	struct reading reading = {.bytes = bytes, .size = size, .base = base, .pc = (size_t)(pc - base)};
+	struct reading reading = {
+		.bytes = bytes, .size = size, .base = base, .pc = (size_t)(pc - base), .alone = known->alone};
 
 	if (pc <= base || pc - base > size || !find_function(&reading, known))
 		return false;

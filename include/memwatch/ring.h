@@ -340,6 +340,7 @@ enum mw_row_kind {
 	MW_ROW_OURS,     /* the call that we put around a hooked function: no frame of the program's; CFA = sp + n */
 	MW_ROW_FOREIGN,  /* code in no file: the stack is kept up to this frame, and is broken there */
 	MW_ROW_SIGNAL,   /* as SLOW, of a signal frame: what lies below it is not called by what lies above */
+	MW_ROW_CALLED,   /* as FP where the code has called something; where a signal has interrupted it, as FOREIGN */
 	MW_ROW_KINDS
 };
 
@@ -352,6 +353,13 @@ enum mw_row_fp {
 static inline uint64_t mw_row(enum mw_row_kind kind, int32_t n, enum mw_row_fp fp, int16_t fp_at)
 {
 	return (uint64_t)kind | (uint64_t)fp << 8 | (uint64_t)(uint16_t)fp_at << 16 | (uint64_t)(uint32_t)n << 32;
+}
+
+/* Of code that was made at run time and keeps a frame pointer: its frame begins with its caller's, below the return
+ * address. */
+static inline uint64_t mw_row_generated(void)
+{
+	return mw_row(MW_ROW_CALLED, 16, MW_ROW_FP_SAVED, -16);
 }
 
 static inline enum mw_row_kind mw_row_kind(uint64_t row)

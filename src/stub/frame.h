@@ -72,6 +72,7 @@ static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 		cfa = frame->sp + n;
 		return frame_to(frame, cfa, row, cfa + at);
 	case MW_ROW_FP:
+	case MW_ROW_CALLED:
 		if (!frame_fp(frame, &fp))
 			return STUB_SLOW;
 		cfa = fp + n;

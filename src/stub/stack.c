@@ -342,7 +342,7 @@ static inline uint32_t size_by_fp(struct stack *stack, const struct stub_frame *
 {
 	uint64_t fp, size;
 
-	if ((row & ROW_SHAPE) != MW_ROW_FP || !frame_fp(frame, &fp))
+	if (((row & ROW_SHAPE) != MW_ROW_FP && (row & ROW_SHAPE) != MW_ROW_CALLED) || !frame_fp(frame, &fp))
 		return 0;
 	size = fp + (uint64_t)(int64_t)mw_row_n(row) - frame->sp;
 	if (size < 8 || size > UINT32_MAX || size & 7)
@@ -427,7 +427,7 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 {
 	enum stub_step step = frame_step(frame, row);
 
-	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF)
+	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF || mw_row_kind(row) == MW_ROW_CALLED)
 		stack->memo = NULL;
 	if (step == STUB_CALLER || !frame->pc)
 		note(stack, frame->sp - 8, frame->pc);
@@ -438,7 +438,11 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 	stack->frames[stack->count - 1]++;
 	stack->hash = hashed(stack->hash, MW_ROW_SIGNAL);
 	stack->crossed = true;
-	return frame_cross(visit, frame);
+	step = frame_cross(visit, frame);
+	if (step == STUB_CALLER && mw_row_kind(stub_row(visit->control, frame->pc)) == MW_ROW_CALLED &&
+	    keep(stack, frame->pc, visit->control->depth))
+		return STUB_FOREIGN;
+	return step;
 }
 
 /* False: rows did not lead on from the last of the frames. */

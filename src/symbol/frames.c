@@ -2,6 +2,7 @@
 /* frames.c: bounded reading of .eh_frame, .debug_frame and .eh_frame_hdr (frames.h). */
 #include "symbol/frames.h"
 
+#include "base/cleanup.h"
 #include "base/vector.h"
 #include "symbol/inflate.h"
 
@@ -512,14 +513,24 @@ void mw_described_deinit(struct mw_described_code *code)
 
 /* --- V8's embedded blob --------------------------------------------------------------------------------- */
 
-/* v8_Default_embedded_blob_code_ and, a word of 32 bits, v8_Default_embedded_blob_code_size_: the second word of the
- * names is the variant that was built. */
-#define PREFIX "v8_"
-#define CODE   "_embedded_blob_code_"
-#define SIZE   "_embedded_blob_code_size_"
+/*
+ * v8_Default_embedded_blob_code_ (up to V8 10 that is a pointer to v8_Default_embedded_blob_code_data_) and, a word of 32
+ * bits, v8_Default_embedded_blob_code_size_: the second word of the names is the variant that was built. They are local;
+ * a stripped library still exports the function that tells where the code is.
+ */
+#define PREFIX   "v8_"
+#define CODE     "_embedded_blob_code_"
+#define OLD_CODE "_embedded_blob_code_data_"
+#define SIZE     "_embedded_blob_code_size_"
+#define EXPORTED "_ZN2v88internal23DefaultEmbeddedBlobCodeEv"
+
+#define COLLECTOR "PushAllRegistersAndIterateStack"
+
+#define SMALLEST_BLOB (UINT64_C(512) << 10) /* that is taken for one */
 
 struct blob {
-	uint64_t code, size; /* vaddr of either; 0: not seen */
+	uint64_t code, old_code, size, collector; /* vaddr of each; 0: not seen */
+	bool exported;
 };
 
 static bool ends_with(const char *name, size_t length, const char *end)
@@ -534,14 +545,20 @@ static bool see_blob(void *context, const struct mw_elf_symbol *symbol)
 	struct blob *blob = context;
 	size_t length;
 
+	if (strcmp(symbol->name, EXPORTED) == 0)
+		blob->exported = true;
+	if (strcmp(symbol->name, COLLECTOR) == 0)
+		blob->collector = symbol->vaddr;
 	if (strncmp(symbol->name, PREFIX, sizeof(PREFIX) - 1) != 0)
 		return true;
 	length = strlen(symbol->name);
 	if (ends_with(symbol->name, length, CODE))
 		blob->code = symbol->vaddr;
+	else if (ends_with(symbol->name, length, OLD_CODE))
+		blob->old_code = symbol->vaddr;
 	else if (ends_with(symbol->name, length, SIZE))
 		blob->size = symbol->vaddr;
-	return !blob->code || !blob->size;
+	return true;
 }
 
 /* The end of the executable segment that holds `vaddr`; 0: none does. */
@@ -554,17 +571,68 @@ static uint64_t segment_end(const struct mw_elf *elf, uint64_t vaddr)
 	return 0;
 }
 
-struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out)
+static void see_gap(const struct mw_elf *elf, uint64_t start, uint64_t end, struct mw_generated_code *largest)
+{
+	if (start < end && end - start > largest->end - largest->start && end <= segment_end(elf, start))
+		*largest = (struct mw_generated_code){.start = start, .end = end};
+}
+
+/* The blob is by far the largest piece of code between two functions that are described. */
+static struct mw_error *find_gap(const struct mw_elf *elf, struct mw_generated_code *out)
+{
+	MW_CLEANUP(mw_described_deinit) struct mw_described_code code;
+	struct mw_generated_code largest = {.end = SMALLEST_BLOB};
+	uint64_t end = UINT64_MAX;
+
+	MW_TRY(mw_described_init(&code, elf, false));
+	MW_EACH(item, code.eh.items, code.eh.count) {
+		see_gap(elf, end, item->start, &largest);
+		if (end == UINT64_MAX || item->end > end)
+			end = item->end;
+	}
+	if (largest.start)
+		*out = largest;
+	return NULL;
+}
+
+static struct mw_error *find_generated(struct mw_elf *elf, struct mw_generated_code *out)
 {
 	struct blob blob = {.code = 0};
 	uint64_t end;
 	uint32_t size;
 
 	MW_TRY(mw_elf_each_symbol(elf, see_blob, &blob));
-	*out = (struct mw_generated_code){0, 0};
+	if (blob.old_code)
+		blob.code = blob.old_code;
 	end = segment_end(elf, blob.code);
 	if (blob.code && blob.size && mw_elf_read(elf, blob.size, &size, sizeof(size)) && end > blob.code &&
 	    size <= end - blob.code)
-		*out = (struct mw_generated_code){blob.code, blob.code + size};
+		*out = (struct mw_generated_code){blob.code, blob.code + size, blob.collector};
+	else if (blob.exported)
+		return find_gap(elf, out);
+	return NULL;
+}
+
+static struct mw_error *make_generated(struct mw_elf *elf, const void *context, void **out)
+{
+	struct mw_generated_code *code = calloc(1, sizeof(*code));
+	struct mw_error *err = code ? find_generated(elf, code) : mw_error_nomem();
+
+	(void)context;
+	if (err)
+		free(code);
+	else
+		*out = code;
+	return err;
+}
+
+struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out)
+{
+	static const struct mw_elf_fact_kind kind = {make_generated, free};
+	static const uint64_t key[2]; /* there is one for a file */
+	const void *code = NULL;
+
+	MW_TRY(mw_elf_fact(elf, &kind, key, NULL, &code));
+	*out = *(const struct mw_generated_code *)code;
 	return NULL;
 }

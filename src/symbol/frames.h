@@ -181,13 +181,17 @@ void mw_described_deinit(struct mw_described_code *code);
 /*
  * Code that stands in a file and that no compiler has made, [start, end) as vaddr, empty where there is none: V8's
  * built-in functions, which its own code generator writes when V8 is built (its "embedded blob"). Nothing describes its
- * frames, and they look like no compiler's: a stack that comes to it ends there.
+ * frames. What calls something has one of its own, by the frame pointer, but for few places.
  */
 struct mw_generated_code {
 	uint64_t start, end;
+	uint64_t
+		collector; /* V8's function, in assembler and not described, that all calls of its garbage collector come
+			     * through; 0: not known */
 };
 
-/* What the file's symbols say of it. Errors: MEMORY; *out is as it was then. */
+/* What the file's symbols say of it, and where they have been stripped, which of its code is not described. Looked for
+ * once for all who have the image. Errors: MEMORY; *out is as it was then. */
 struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out) MW_MUST_CHECK;
 
 static inline bool mw_generated_code_holds(const struct mw_generated_code *code, uint64_t vaddr)

@@ -19,6 +19,9 @@
 #define MAX_WAYS     8u
 #define EXIT_WITHIN  8u                  /* bytes of a call that hands on the result of the one before it */
 #define KEY_BITS     48                  /* of an address in a file */
+#define NO_MODULE    UINT64_C(0xffff)    /* in a key, for code that is in none */
+#define ALIGNMENT    32u                 /* of V8's built-in functions, at least */
+#define FRAME_LIMIT  (1u << 20)          /* bytes of a frame of generated code */
 #define SCANNED_CODE (UINT64_C(8) << 20) /* bytes of code that are looked through for calls */
 
 /* --- where functions begin and end ------------------------------------------------------------------------ */
@@ -143,7 +146,8 @@ bool mw_function_starts_find(const struct mw_function_starts *starts, uint64_t v
 	if (start->part)
 		return false;
 	if (start->size && vaddr - start->vaddr < start->size) {
-		*out = (struct mw_code_function){start->vaddr, start->vaddr + start->size, true};
+		*out = (struct mw_code_function){
+			.start = start->vaddr, .end = start->vaddr + start->size, .exact = true};
 		return true;
 	}
 	if (start->size == 0)
@@ -196,13 +200,13 @@ static bool code_around(const struct mw_module *module, mw_addr pc, struct aroun
 }
 
 /* `guessed`: only what a call has put there will do; a signal handler returns to what is no call's. */
-static bool take_way(const struct mw_fallback *fallback, const struct mw_memory_view *memory,
-		     const struct mw_way_out *way, bool guessed, const struct mw_regs *regs, struct mw_regs *out)
+static bool take_way(struct mw_fallback *fallback, const struct mw_memory_view *memory, const struct mw_way_out *way,
+		     bool guessed, const struct mw_regs *regs, struct mw_regs *out)
 {
 	mw_addr ret;
 
 	if (!memory->read(memory->context, way->return_at, &ret, sizeof(ret)) ||
-	    !(guessed ? is_return_address(fallback, ret) : mw_fallback_is_return(fallback, ret)))
+	    !(guessed ? is_return_address(fallback, ret) : mw_fallback_can_return(fallback, memory, ret)))
 		return false;
 	*out = *regs;
 	for (uint32_t mask = way->restored; mask; mask &= mask - 1) {
@@ -220,8 +224,49 @@ static bool take_way(const struct mw_fallback *fallback, const struct mw_memory_
 struct mw_fallback_module {
 	struct mw_function_starts starts;
 	struct mw_generated_code generated;
-	bool known;
+	bool known, generated_known;
 };
+
+static bool is_generated_in(struct mw_fallback *fallback, const struct mw_module *module, mw_addr addr)
+{
+	struct mw_fallback_module *found = MW_VECTOR_AT(fallback->items, fallback->count, module->number);
+
+	if (!found)
+		return false;
+	if (!found->generated_known && module->elf) {
+		found->generated_known = true;
+		mw_error_destroy(mw_generated_code_find(module->elf, &found->generated));
+	}
+	return mw_generated_code_holds(&found->generated, addr - module->bias);
+}
+
+static bool any_generated(struct mw_fallback *fallback)
+{
+	while (!fallback->any_generated && fallback->looked_at < mw_modules_count(fallback->modules)) {
+		const struct mw_module *module = mw_modules_get(fallback->modules, fallback->looked_at++);
+		struct mw_generated_code code = {0};
+
+		if (module->elf)
+			mw_error_destroy(mw_generated_code_find(module->elf, &code));
+		fallback->any_generated = code.end > code.start;
+	}
+	return fallback->any_generated;
+}
+
+void mw_fallback_look_ahead(struct mw_fallback *fallback)
+{
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(fallback->modules, &i));)
+		(void)is_generated_in(fallback, module, module->bias);
+}
+
+bool mw_fallback_is_generated(struct mw_fallback *fallback, mw_addr addr)
+{
+	const struct mw_module *module = mw_modules_find(fallback->modules, addr);
+
+	return module ? is_generated_in(fallback, module, addr) : any_generated(fallback);
+}
 
 /* NULL without memory. */
 static const struct mw_fallback_module *look_up(struct mw_fallback *fallback, const struct mw_module *module)
@@ -233,7 +278,6 @@ static const struct mw_fallback_module *look_up(struct mw_fallback *fallback, co
 	if (!found->known) {
 		found->known = true;
 		mw_function_starts_init(&found->starts, module->elf, fallback->arch);
-		mw_error_destroy(mw_generated_code_find(module->elf, &found->generated));
 	}
 	return found;
 }
@@ -269,6 +313,16 @@ static uint64_t row_of(const struct mw_code_frame *frame)
 	return mw_row(kind, frame->cfa, frame->fp == MW_CODE_FP_SAME ? MW_ROW_FP_SAME : MW_ROW_FP_LOST, 0);
 }
 
+/* That a frame pointer is saved where generated code saves it says the same as mw_row_generated(). */
+static uint64_t row_of_generated(const struct mw_code_frame *frame)
+{
+	if (frame->unknown)
+		return mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
+	if (frame->fp == MW_CODE_FP_SAVED && frame->fp_at == mw_row_fp_at(mw_row_generated()))
+		return mw_row_generated();
+	return row_of(frame);
+}
+
 /*
  * exit(main(…)): what a C library's start function does, and nobody else in a file that has exit. The result goes on as
  * the argument, by an instruction or two.
@@ -290,7 +344,8 @@ static uint64_t read_code(struct mw_fallback *fallback, const struct mw_module *
 {
 	const struct mw_fallback_module *known = look_up(fallback, module);
 	uint64_t lost = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0), row = mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_LOST, 0);
-	bool called = is_behind_call(fallback, module, pc), blind;
+	bool called = is_behind_call(fallback, module, pc), generated = is_generated_in(fallback, module, pc - 1),
+	     blind;
 	struct mw_code_function function;
 	struct mw_way_out ways[MAX_WAYS];
 	struct mw_regs regs = {.pc = pc};
@@ -298,16 +353,18 @@ static uint64_t read_code(struct mw_fallback *fallback, const struct mw_module *
 
 	if (!known || !code_around(module, pc, &around))
 		return row;
-	if (mw_generated_code_holds(&known->generated, pc - 1 - module->bias))
-		return lost;
-	if (called && mw_function_starts_find(&known->starts, pc - 1 - module->bias, &function)) {
+	if (called && mw_function_starts_find(&known->starts, pc - 1 - module->bias, &function) &&
+	    (!generated || function.exact)) {
 		struct mw_code_frame frame;
 
 		function.start += function.start ? module->bias : 0;
 		function.end += function.end ? module->bias : 0;
+		function.alone = generated;
 		if (fallback->arch->frame_at(around.bytes, around.size, around.base, pc, &function, &frame))
-			return row_of(&frame);
+			return generated ? row_of_generated(&frame) : row_of(&frame);
 	}
+	if (generated)
+		return mw_row_generated();
 	if (called && exits_next(fallback, known, &around, module->bias, pc))
 		return mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
 	if (fallback->arch->ways_out(around.bytes, around.size, around.base, pc, &regs, ways, MAX_WAYS, &blind) == 0)
@@ -322,9 +379,11 @@ uint64_t mw_fallback_row(struct mw_fallback *fallback, mw_addr pc)
 	uint64_t vaddr = module ? pc - module->bias : 0, key, row;
 	void *held;
 
+	if (!module && any_generated(fallback))
+		return mw_row_generated();
 	if (!module || !module->elf)
 		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
-	if (vaddr >> KEY_BITS || module->number >> (64 - KEY_BITS))
+	if (vaddr >> KEY_BITS || module->number >= NO_MODULE)
 		return read_code(fallback, module, pc);
 	key = vaddr | (uint64_t)module->number << KEY_BITS;
 	held = mw_map_get(&fallback->rows, key);
@@ -352,6 +411,44 @@ bool mw_fallback_is_signal_return(const struct mw_fallback *fallback, mw_addr ad
 bool mw_fallback_is_return(const struct mw_fallback *fallback, mw_addr addr)
 {
 	return is_return_address(fallback, addr) || mw_fallback_is_signal_return(fallback, addr);
+}
+
+bool mw_fallback_is_entry(struct mw_fallback *fallback, mw_addr addr)
+{
+	const struct mw_module *module = mw_modules_find(fallback->modules, addr);
+
+	return module && module->elf && is_generated_in(fallback, module, addr) &&
+	       (addr - module->bias) % ALIGNMENT == 0 && !is_behind_call(fallback, module, addr);
+}
+
+/* Code in no module can only be read where it is. What was found so stays true as long as the code; else it is a place
+ * that code was at. */
+static bool can_return_to_generated(struct mw_fallback *fallback, const struct mw_memory_view *memory, mw_addr addr)
+{
+	uint8_t code[2 * CALL_BYTES];
+	uint64_t key = addr | NO_MODULE << KEY_BITS;
+	bool found;
+
+	if (mw_map_get(&fallback->rows, key))
+		return true;
+	if (addr >> (KEY_BITS - 1) || addr < CALL_BYTES ||
+	    !memory->read(memory->context, addr - CALL_BYTES, code, sizeof(code)))
+		return false;
+	found = fallback->arch->is_call_before(code, CALL_BYTES);
+	/* Where the code is left for the deoptimiser. */
+	for (size_t size = 1; !found && size < CALL_BYTES; size++)
+		found = fallback->arch->is_call_before(code + CALL_BYTES, size);
+	if (found)
+		mw_error_destroy(mw_map_set(&fallback->rows, key, fallback));
+	return found;
+}
+
+bool mw_fallback_can_return(struct mw_fallback *fallback, const struct mw_memory_view *memory, mw_addr addr)
+{
+	if (mw_fallback_is_return(fallback, addr) || mw_fallback_is_entry(fallback, addr))
+		return true;
+	return !mw_modules_find(fallback->modules, addr - 1) && any_generated(fallback) &&
+	       can_return_to_generated(fallback, memory, addr);
 }
 
 static bool any_return_above(const struct mw_fallback *fallback, const struct mw_memory_view *memory,
@@ -388,7 +485,7 @@ static enum mw_fallback_step no_caller(struct mw_fallback *fallback, const struc
 }
 
 /* By what the code says for certain; the way out that leads to the same place says which registers come back. */
-static bool take_row(const struct mw_fallback *fallback, const struct mw_memory_view *memory, uint64_t row,
+static bool take_row(struct mw_fallback *fallback, const struct mw_memory_view *memory, uint64_t row,
 		     const struct mw_way_out *ways, size_t count, const struct mw_regs *regs, struct mw_regs *out)
 {
 	mw_addr base = regs->gpr[mw_row_kind(row) == MW_ROW_FP ? fallback->arch->dwarf_fp : fallback->arch->dwarf_sp];
@@ -405,6 +502,21 @@ static bool take_row(const struct mw_fallback *fallback, const struct mw_memory_
 	return take_way(fallback, memory, &way, false, regs, out);
 }
 
+/* By frame pointer. */
+static enum mw_fallback_step step_generated(struct mw_fallback *fallback, const struct mw_memory_view *memory,
+					    const struct mw_regs *regs, struct mw_regs *out)
+{
+	uint64_t row = mw_row_generated();
+	mw_addr sp = regs->gpr[fallback->arch->dwarf_sp], fp = regs->gpr[fallback->arch->dwarf_fp];
+	mw_addr cfa = fp + (uint64_t)(int64_t)mw_row_n(row);
+	struct mw_way_out way = {.return_at = cfa - sizeof(cfa), .sp = cfa, .restored = 1u << fallback->arch->dwarf_fp};
+
+	way.restored_at[fallback->arch->dwarf_fp] = cfa + (uint64_t)(int64_t)mw_row_fp_at(row);
+	if (fp % sizeof(fp) || fp < sp || fp - sp > FRAME_LIMIT)
+		return MW_FALLBACK_LOST;
+	return take_way(fallback, memory, &way, false, regs, out) ? MW_FALLBACK_FOUND : MW_FALLBACK_LOST;
+}
+
 enum mw_fallback_step mw_fallback_step(struct mw_fallback *fallback, const struct mw_memory_view *memory,
 				       const struct mw_regs *regs, struct mw_regs *out)
 {
@@ -417,6 +529,8 @@ enum mw_fallback_step mw_fallback_step(struct mw_fallback *fallback, const struc
 	bool found = false, blind;
 	size_t count;
 
+	if (kind == MW_ROW_CALLED)
+		return step_generated(fallback, memory, regs, out);
 	if (kind == MW_ROW_FOREIGN)
 		return MW_FALLBACK_LOST;
 	if (kind == MW_ROW_END)

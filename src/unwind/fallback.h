@@ -46,16 +46,30 @@ struct mw_fallback {
 	struct mw_fallback_module *items; /* by module number */
 	size_t count;
 	struct mw_map rows;
+	uint32_t looked_at; /* modules that were looked through for generated code */
+	bool any_generated; /* … and one has some */
 };
 
+/* Look for generated code in all modules that there are: it takes the longer, the more symbols they have. Modules that
+ * come later are looked through when a walk comes to them. */
+void mw_fallback_look_ahead(struct mw_fallback *fallback);
 void mw_fallback_deinit(struct mw_fallback *fallback);
 
 /*
  * The row (memwatch/ring.h) of a return address in code without frame descriptions, as the code alone says. SP, FP: it
- * is certain. END: nothing has called it. FOREIGN: no walk leads on. SLOW: it can't be known for certain; NONE: there
- * is no code that could say.
+ * is certain. CALLED: generated code, which says nothing else. END: nothing has called it. FOREIGN: no walk leads on.
+ * SLOW: it can't be known for certain; NONE: there is no code that could say.
  */
 uint64_t mw_fallback_row(struct mw_fallback *fallback, mw_addr pc);
+
+/* Is there generated code at `addr` (mw_generated_code)? In a process that has a module with some, all code that is in
+ * no module is taken for such. */
+bool mw_fallback_is_generated(struct mw_fallback *fallback, mw_addr addr);
+/* Can something return to `addr`, which may be in generated code? Its callees may return to what follows a call, and,
+ * where V8 has put other frames in the place of one, to where a function or a call begins. */
+bool mw_fallback_can_return(struct mw_fallback *fallback, const struct mw_memory_view *memory, mw_addr addr);
+/* … is it such a beginning, not what follows a call? */
+bool mw_fallback_is_entry(struct mw_fallback *fallback, mw_addr addr);
 
 /* Does a signal handler return to `addr`? */
 bool mw_fallback_is_signal_return(const struct mw_fallback *fallback, mw_addr addr);

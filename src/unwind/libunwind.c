@@ -240,6 +240,7 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 {
 	const struct mw_module *module;
 	struct mw_unwound_frame *frame;
+	bool interrupted = walk->after_signal;
 
 	if (walk->count > 0)
 		walk->frames[walk->count - 1].cfa = sp;
@@ -258,10 +259,14 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 	walk->after_signal = signal;
 	module = mw_modules_find(self->modules, frame->pc - 1);
 	frame->module = module ? module->number : MW_MODULE_NONE;
-	if (!module) {
+	/* Of generated code it is known only what its frames are where it has called something. */
+	if (mw_fallback_is_generated(&self->fallback, frame->pc - 1) ? interrupted : !module) {
 		walk->cut = MW_STACK_BROKEN;
 		return false;
 	}
+	/* V8 has put the frame in the place of another, and it goes on at its very start. */
+	if (mw_fallback_is_entry(&self->fallback, pc))
+		frame->pc = pc + 1;
 	return true;
 }
 
@@ -312,6 +317,11 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 			walk->frames[walk->count - 1].pc = ip + 1;
 			self->base.dead_end = ip;
 			return true;
+		}
+		if (mw_fallback_is_generated(&self->fallback, ip - 1)) {
+			cursor_regs(&cursor, stuck);
+			stuck->pc = ip;
+			return false;
 		}
 		self->sp = sp;
 		memcpy(&before, &cursor, sizeof(before));

@@ -107,6 +107,7 @@ static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
 static void walk(const struct mw_elf *elf, const struct mw_arch *arch, struct fuzz_input memory)
 {
 	const struct mw_memory_view view = {.context = &memory, .read = read_memory};
+	static const struct mw_modules none;
 	struct mw_unwound_frame frames[FRAMES];
 	const struct mw_elf_segment *segments = elf->segments;
 	size_t count = elf->segment_count;
@@ -114,7 +115,7 @@ static void walk(const struct mw_elf *elf, const struct mw_arch *arch, struct fu
 	enum mw_stack_cut cut;
 	uint32_t walked;
 
-	insist(!mw_unwinder_libunwind(NULL, arch, &unwinder));
+	insist(!mw_unwinder_libunwind(&none, arch, &unwinder));
 	for (size_t i = 0; i < count && i < 4; i++)
 		for (unsigned j = 0; j < 8; j++) {
 			struct mw_regs regs = {.pc = segments[i].vaddr + BIAS + segments[i].memory_size / 8 * j + 1};

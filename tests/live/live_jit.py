@@ -7,22 +7,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import mwlive
 
 CODE = bytes.fromhex('554889e54889f84889f7ffd05dc3')
 HOT = 'LazyCompile:*hot /app/@scope/main.js:12:3'
-
-# Buffers are native memory, and come and go all the time.
-SCRIPT = '''
-const kept = [];
-function keepOne(i) { kept[i % 5000] = Buffer.allocUnsafeSlow(2000 + i % 100); }
-function work() { for (let i = 0; i < 3000; i++) keepOne(i); setTimeout(work, 5); }
-work();
-process.stdout.write('ready\\n');
-'''
 
 
 def map_of(pid):
@@ -142,46 +132,6 @@ class Jit(unittest.TestCase):
                 f.write('0 ffffffffffffffff lie\n')
             os.chown(path, 65534, 65534)
         self.refuse(make, 'belongs to user 65534')
-
-    @unittest.skipUnless(shutil.which('node'), 'node is not installed')
-    def test_node(self):
-        """Node, with its JIT at work: it goes on, and stacks are native down to code of V8's own."""
-        node = subprocess.Popen([shutil.which('node'), '--perf-basic-prof', '-e', SCRIPT], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, cwd=self.directory)
-        self.addCleanup(mwlive.kill_quietly, node)
-        self.addCleanup(remove, map_of(node.pid))
-        self.assertEqual(node.stdout.readline(), b'ready\n')
-        mwlive.wait_until(lambda: named(node.pid), 'node writes its map')
-        out = os.path.join(self.directory, 'node.json')
-        subprocess.run([mwlive.config.memwatch, '-p', str(node.pid), '-d', '2', '--engine', mwlive.config.engine,
-                        '--quiet', '--json', out], check=True, timeout=2 * mwlive.PATIENCE, stdin=subprocess.DEVNULL)
-        report = mwlive.load_reports(out)[0]
-        mwlive.check_report(self, report, None)
-        self.assertIsNone(node.poll())
-        # Between native code and JavaScript stand built-in functions of V8: code of its own in node's file that nothing
-        # describes. Nothing is guessed beyond them, nor beyond the first frame of the JIT's where that is reached.
-        ends = [i for s in report['stacks'] if s['cut'] == 'no unwind information' and
-                (i := may_be_v8(s['frames'][-1]))]
-        self.assertTrue(ends, [s['frames'][-1:] for s in report['stacks']][:10])
-        for stack in report['stacks']:
-            self.assertFalse(any(is_v8(f) for f in stack['frames'][:-1]), stack['frames'])
-
-
-def is_v8(frame):
-    return frame['module'] == '[jit]' or (frame['function'] or '').startswith('Builtins_')
-
-
-def may_be_v8(frame):
-    """Nothing names the built-in functions where node's library is stripped."""
-    return is_v8(frame) or (frame['function'] is None and 'libnode' in (frame['module'] or ''))
-
-
-def named(pid):
-    with contextlib.suppress(FileNotFoundError):
-        with open(map_of(pid), encoding='utf-8', errors='replace') as f:
-            return 'keepOne' in f.read()
-    time.sleep(0.05)
-    return False
 
 
 def remove(path):

@@ -313,6 +313,7 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define TIDY_NS       (50 * MS)
 #define NAMES_NS      (1000 * MS)
 #define LOOK_NS       (250 * MS) /* at the modules, where the loader can't be asked to tell */
+#define MADE_NS       (20 * MS)  /* at the mappings, for code that the process has made since */
 #define SHORT_NS      (MS / 20)
 #define ACTIVE_NS     (MS + MS / 2) /* an answer may be waited for */
 #define LONG_NS       (3 * MS)      /* a thread that begins to allocate hardly waits for more than its share then */
@@ -412,6 +413,8 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	MW_TRY(jump_drain_round(process->drain, events));
 	MW_TRY(jump_overload_serve(process));
 	jump_learn_some(process);
+	if (process->rows.stale && due(&process->last.made_ns, now, MADE_NS))
+		MW_TRY(mw_error_unless_gone(jump_rows_look(process)));
 	allow_slow(process);
 	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
 	*hurry |= *events && jump_drain_hurries(process->drain);

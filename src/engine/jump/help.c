@@ -26,6 +26,8 @@
 #define MOST       (MW_RING_LEARNED / 2)
 #define MOST_LATE  4096u
 
+#define COLLECTOR_SIZE 64u /* bytes of mw_generated_code.collector where its call may be */
+
 #define BROKEN mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0)
 
 static struct mw_ring_cached_row *published(const struct jump_process *process)
@@ -177,6 +179,23 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 	return mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) <= until;
 }
 
+/* A collector allocates much at a time, which would all be told before anything is learned. */
+static void learn_collectors(struct jump_process *process)
+{
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
+		uint64_t collector = module->number < process->rows.count
+					     ? process->rows.items[module->number].generated.collector
+					     : 0;
+		mw_addr at = module->bias + collector;
+
+		for (mw_addr pc = at; collector && pc < at + COLLECTOR_SIZE; pc++)
+			if (mw_fallback_is_return(mw_unwinder_libunwind_fallback(process->inner), pc))
+				(void)jump_learn(process, pc);
+	}
+}
+
 void jump_learn_from_stacks(struct jump_process *process)
 {
 	uint64_t until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + STACKS_NS;
@@ -184,6 +203,7 @@ void jump_learn_from_stacks(struct jump_process *process)
 	struct mw_touched memory;
 	bool more = words;
 
+	learn_collectors(process);
 	mw_touched_init(&memory, mw_live_thread(process->pid));
 	for (size_t i = 0; more && i < process->learned.stack_pointer_count; i++) {
 		mw_addr at = process->learned.stack_pointers[i];
@@ -216,8 +236,50 @@ static bool leads_to(const struct jump_process *process, mw_addr inner, mw_addr 
 	       process->inner->ops->begins(process->inner, pc - 1, inner);
 }
 
-uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count)
+static bool read_live(void *context, mw_addr addr, void *out, size_t size)
 {
+	const struct jump_process *process = context;
+
+	return mw_remote_read(mw_live_thread(process->pid), addr, out, size) == size;
+}
+
+/* From a frame in generated code the recorder goes on by the frame pointer, until more is learned of the code. */
+static bool leads_on(struct jump_process *process, const struct mw_raw_frame *frame, mw_addr next)
+{
+	struct mw_fallback *fallback = mw_unwinder_libunwind_fallback(process->inner);
+	const struct mw_memory_view memory = {.context = process, .read = read_live};
+	bool before = known(process, frame->addr);
+	uint64_t row = frame->module == MW_MODULE_NONE ? mw_row_generated() : jump_learn(process, frame->addr);
+
+	if (row == mw_row_generated())
+		return mw_fallback_can_return(fallback, &memory, next);
+	if (!before)
+		new_generation(process);
+	return before;
+}
+
+/* Frames of generated code: how many are right. */
+static uint32_t check_generated(struct jump_process *process, struct mw_raw_frame *frames, uint32_t count)
+{
+	struct mw_fallback *fallback = mw_unwinder_libunwind_fallback(process->inner);
+
+	for (uint32_t i = 0; i + 1 < count; i++) {
+		if (!mw_fallback_is_generated(fallback, frames[i].addr - 1))
+			continue;
+		if (!leads_on(process, &frames[i], frames[i + 1].addr))
+			return i + 1;
+		/* It goes on at the function's very start. */
+		frames[i + 1].addr += mw_fallback_is_entry(fallback, frames[i + 1].addr);
+	}
+	if (count && frames[count - 1].module == MW_MODULE_NONE)
+		jump_rows_met(process, frames[count - 1].addr);
+	return count;
+}
+
+uint32_t jump_learned_check(struct jump_process *process, struct mw_raw_frame *frames, uint32_t count)
+{
+	if (jump_rows_makes_code(process))
+		count = check_generated(process, frames, count);
 	if (!process->learned.count)
 		return count;
 	for (uint32_t i = 0; i + 1 < count; i++) {

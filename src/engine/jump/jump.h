@@ -151,8 +151,10 @@ struct jump_rows {
 	struct mw_row_dictionary dictionary;
 	struct jump_module_rows *items; /* by module number */
 	size_t count;
-	uint64_t used;      /* bytes of the shared space for rows */
-	uint64_t published; /* rows of the dictionary */
+	uint64_t used;               /* bytes of the shared space for rows */
+	uint64_t published;          /* rows of the dictionary */
+	struct mw_ring_index *index; /* as it was published last, or NULL */
+	bool stale;                  /* code was met that is not in it */
 };
 
 /* What has been seen of stacks of the process (standing.c). */
@@ -189,7 +191,7 @@ struct jump_transition {
 
 /* When it was last done (engine.c). */
 struct jump_last {
-	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns, served_ns;
+	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns, served_ns, made_ns;
 	uint64_t counted, event_ns; /* what the recorder had counted, and when that was last another */
 };
 
@@ -471,6 +473,12 @@ struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes
 /* Publish what is new, and which code is where. A new generation makes the recorder forget what it has looked up. */
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps,
 				   bool new_generation) MW_MUST_CHECK;
+/* Has the process generated code in a file (mw_generated_code)? Then it makes more as it runs. */
+bool jump_rows_makes_code(const struct jump_process *process);
+/* A stack of such a process comes to `pc`, which is in no module: if it is not in what was published, … */
+void jump_rows_met(struct jump_process *process, mw_addr pc);
+/* … the mappings are to be looked at again: publish what is new. */
+struct mw_error *jump_rows_look(struct jump_process *process) MW_MUST_CHECK;
 /* The row of the return address `pc` by what was compiled of its module, or that of MW_ROW_NONE. */
 uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc);
 
@@ -493,7 +501,7 @@ void jump_learn_from_stacks(struct jump_process *process);
  * Look at the frames of a stack that the recorder has walked: one that a row of code has led to must have been called.
  * Returns how many are good; the last of them is where the stack is broken.
  */
-uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count);
+uint32_t jump_learned_check(struct jump_process *process, struct mw_raw_frame *frames, uint32_t count);
 /* Forget what was in modules that are gone, before there is a new generation. */
 void jump_learned_tidy(struct jump_process *process);
 

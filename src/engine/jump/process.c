@@ -164,6 +164,7 @@ void jump_process_destroy(struct jump_process *process)
 	mw_survey_deinit(&process->survey);
 	mw_journal_deinit(&process->patches.journal);
 	mw_row_dictionary_deinit(&process->rows.dictionary);
+	free(process->rows.index);
 	jump_learned_deinit(&process->learned);
 	mw_map_deinit(&process->ids.tids);
 	mw_seccomp_policy_deinit(&process->policy);

@@ -178,6 +178,11 @@ struct draft {
 	mw_addr end; /* of the last one's code */
 };
 
+static uint64_t index_size(uint64_t count)
+{
+	return sizeof(struct mw_ring_index) + count * sizeof(struct mw_ring_code);
+}
+
 static void add_code(struct draft *draft, const struct mw_ring_code *code)
 {
 	if (draft->count == draft->capacity || draft->end > code->start)
@@ -218,7 +223,7 @@ static void add_piece(struct mw_ring_code *pieces, size_t *count, const struct m
 	pieces[(*count)++].end = end;
 }
 
-/* A mapping's code: generated code is a piece of its own, where each stack that no row leads on from is broken. */
+/* A mapping's code: generated code is a piece of its own. */
 static size_t describe_pieces(const struct jump_process *process, const struct mw_mapping *mapping,
 			      struct mw_ring_code pieces[PIECES])
 {
@@ -237,46 +242,140 @@ static size_t describe_pieces(const struct jump_process *process, const struct m
 		start = end = code.end;
 	start = start < code.start ? code.start : start;
 	end = end > code.end ? code.end : end;
-	inside.whole = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
+	inside.whole = mw_row_generated();
 	add_piece(pieces, &count, &code, code.start, start);
 	add_piece(pieces, &count, &inside, start, end);
 	add_piece(pieces, &count, &code, end, code.end);
 	return count;
 }
 
-struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
+bool jump_rows_makes_code(const struct jump_process *process)
+{
+	for (size_t i = 0; i < process->rows.count; i++)
+		if (process->rows.items[i].generated.end)
+			return true;
+	return false;
+}
+
+static bool may_be_made(const struct jump_process *process, const struct mw_mapping *mapping)
+{
+	return !mapping->inode && !mapping->path[0] && !jump_memory_ours(process, mapping->start);
+}
+
+/*
+ * What V8 makes lies in memory that it has set aside for that: what is not code there now may be so at any time. So all
+ * anonymous mappings side by side are one piece, if any is code. Returns the index of the mapping behind.
+ */
+static size_t describe_made(const struct jump_process *process, const struct mw_maps *maps, size_t first,
+			    struct draft *draft)
+{
+	struct mw_ring_code code = {.start = maps->items[first].start, .whole = mw_row_generated()};
+	bool exec = false;
+	size_t i = first;
+
+	do {
+		exec |= maps->items[i].exec;
+		code.end = maps->items[i++].end;
+	} while (i < maps->count && may_be_made(process, &maps->items[i]) && maps->items[i].start == code.end);
+	if (exec)
+		add_code(draft, &code);
+	return i;
+}
+
+static void describe_all(const struct jump_process *process, const struct mw_maps *maps, struct draft *draft)
+{
+	bool made = jump_rows_makes_code(process);
+	struct mw_ring_code pieces[PIECES];
+
+	for (size_t i = 0; i < maps->count;) {
+		size_t count = 0;
+
+		if (made && may_be_made(process, &maps->items[i])) {
+			i = describe_made(process, maps, i, draft);
+			continue;
+		}
+		if (maps->items[i].exec)
+			count = describe_pieces(process, &maps->items[i], pieces);
+		for (size_t j = 0; j < count; j++)
+			add_code(draft, &pieces[j]);
+		i++;
+	}
+}
+
+static void publish_index(struct jump_process *process, const struct mw_ring_index *index, uint64_t size)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
-	MW_FREE struct mw_ring_index *index = NULL;
-	struct draft draft = {.capacity = 1};
-	struct mw_ring_code pieces[PIECES];
-	uint64_t offset, size;
+	uint64_t offset;
 
+	/* What is new can't be known: then nothing may be said of what was there before, either. */
+	if (!take(process, size, &offset) || !write_at(process, offset, index, size))
+		offset = 0;
+	__atomic_store_n(&control->index, offset, __ATOMIC_RELEASE);
+}
+
+/* `made`: only where it is another than before, and takes no space that modules may need. */
+static struct mw_error *publish_codes(struct jump_process *process, const struct mw_maps *maps, bool made)
+{
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
+	const struct mw_ring_index *before = process->rows.index;
+	uint64_t left = geometry->rows_end - geometry->rows - process->rows.used, size;
+	struct draft draft = {.capacity = maps->count * PIECES};
+	MW_FREE struct mw_ring_index *index = calloc(1, index_size(draft.capacity));
+
+	if (!index)
+		return mw_error_nomem();
+	draft.index = index;
+	describe_all(process, maps, &draft);
+	index->count = draft.count;
+	size = index_size(draft.count);
+	if (made && (size > left / 2 || (before && before->count == index->count && !memcmp(before, index, size))))
+		return NULL;
+	publish_index(process, index, size);
+	free(process->rows.index);
+	process->rows.index = index;
+	index = NULL;
+	return NULL;
+}
+
+static void begin_generation(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+
+	__atomic_store_n(&control->generation, control->generation + 1, __ATOMIC_RELEASE);
+}
+
+struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
+{
 	MW_TRY(compile(process));
 	publish_dictionary(process);
 	for (uint32_t i = 0; i < process->rows.count; i++)
 		if (!process->rows.items[i].published && process->rows.items[i].tried)
 			publish_module(process, i);
-	for (size_t i = 0; i < maps->count; i++)
-		draft.capacity += maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
-	size = sizeof(*index) + draft.capacity * sizeof(index->code[0]);
-	index = draft.index = calloc(1, size);
-	if (!index)
-		return mw_error_nomem();
-	for (size_t i = 0; i < maps->count; i++) {
-		size_t count = maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
-
-		for (size_t j = 0; j < count; j++)
-			add_code(&draft, &pieces[j]);
-	}
-	index->count = draft.count;
-	if (!take(process, size, &offset) || !write_at(process, offset, index, size)) {
-		/* What is new can't be known: then nothing may be said of what was there before, either. */
-		__atomic_store_n(&control->index, 0, __ATOMIC_RELEASE);
-		return NULL;
-	}
-	__atomic_store_n(&control->index, offset, __ATOMIC_RELEASE);
+	MW_TRY(publish_codes(process, maps, false));
 	if (new_generation)
-		__atomic_store_n(&control->generation, control->generation + 1, __ATOMIC_RELEASE);
+		begin_generation(process);
 	return NULL;
+}
+
+struct mw_error *jump_rows_look(struct jump_process *process)
+{
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
+	const struct mw_ring_index *before = process->rows.index;
+
+	process->rows.stale = false;
+	MW_TRY(mw_maps_read(mw_live_thread(process->pid), &maps));
+	MW_TRY(publish_codes(process, &maps, true));
+	if (process->rows.index != before)
+		begin_generation(process);
+	return NULL;
+}
+
+void jump_rows_met(struct jump_process *process, mw_addr pc)
+{
+	const struct mw_ring_index *index = process->rows.index;
+	size_t count = index ? mw_vector_up_to(index->code, index->count, sizeof(index->code[0]),
+					       offsetof(struct mw_ring_code, start), pc - 1)
+			     : 0;
+
+	process->rows.stale |= jump_rows_makes_code(process) && (!count || pc > index->code[count - 1].end);
 }

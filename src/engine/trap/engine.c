@@ -4,6 +4,7 @@
 #include "engine/engines.h"
 #include "engine/trap/trap.h"
 #include "proc/peek.h"
+#include "unwind/fallback.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -347,6 +348,9 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 			     engine->options.track_vm);
 	if (!err)
 		err = mw_unwinder_libunwind(process->survey.modules, process->arch, &inner);
+	/* Not while it is stopped. */
+	if (!err)
+		mw_fallback_look_ahead(mw_unwinder_libunwind_fallback(inner));
 	if (!err)
 		err = mw_unwinder_memo(inner, process->arch, &process->unwinder);
 	if (err) {

@@ -44,6 +44,7 @@ static void end(struct jump_process *process)
 	mw_shared_memory_close(&process->recorder.memory);
 	mw_row_dictionary_deinit(&process->rows.dictionary);
 	free(process->rows.items);
+	free(process->rows.index);
 	mw_modules_destroy(process->survey.modules);
 }
 
@@ -142,8 +143,59 @@ static void keeps_what_others_have(void **state)
 	assert_ptr_equal(other.rows.items[number].compiled, compiled);
 	assert_null(jump_rows_publish(&other, &maps, false));
 	assert_null(other.rows.items[number].compiled);
-	assert_null(module->elf->facts);
+	assert_null(mw_file_rows_get(module->elf, one.survey.arch, &again));
+	assert_ptr_not_equal(again, compiled);
 	begin(&one);
+}
+
+/* The code that was published of the place, or NULL. */
+static const struct mw_ring_code *published_at(const struct jump_process *process, mw_addr at)
+{
+	const struct mw_ring_control *control = (const void *)process->recorder.shared.base;
+	const struct mw_ring_index *index = (const void *)(process->recorder.shared.base + control->index);
+
+	for (uint64_t i = 0; i < index->count; i++)
+		if (at >= index->code[i].start && at < index->code[i].end)
+			return &index->code[i];
+	return NULL;
+}
+
+/* What may become code beside code is told with it, in a process that makes code, and what is new is found. */
+static void publishes_made_code(void **state)
+{
+	struct mw_ring_control *control = (void *)one.recorder.shared.base;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory = mmap(NULL, 5 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mw_addr second = (mw_addr)(uintptr_t)memory + page;
+	uint32_t generation;
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(mprotect(memory + 2 * page, page, PROT_READ | PROT_EXEC), 0);
+	assert_null(jump_rows_publish(&one, &maps, false));
+	mw_maps_deinit(&maps);
+	assert_null(mw_maps_read(getpid(), &maps));
+	assert_null(jump_rows_publish(&one, &maps, false));
+	assert_null(published_at(&one, second));
+	assert_int_equal(mw_row_kind(published_at(&one, second + page)->whole), MW_ROW_FOREIGN);
+	jump_rows_met(&one, second + 1);
+	assert_false(one.rows.stale);
+
+	one.rows.items[0].generated = (struct mw_generated_code){.end = 1};
+	jump_rows_met(&one, second + page + 1);
+	assert_false(one.rows.stale);
+	jump_rows_met(&one, second + 1);
+	assert_true(one.rows.stale);
+	generation = control->generation;
+	one.pid = getpid();
+	assert_null(jump_rows_look(&one));
+	assert_false(one.rows.stale);
+	assert_int_equal(control->generation, generation + 1);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(published_at(&one, second + i * page)->whole, mw_row_generated());
+	assert_null(jump_rows_look(&one));
+	assert_int_equal(control->generation, generation + 1);
+	munmap(memory, 5 * page);
 }
 
 UNIT_GROUP(jump_rows)
@@ -152,6 +204,7 @@ UNIT_GROUP(jump_rows)
 		cmocka_unit_test_setup_teardown(compiles_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(publishes_in_its_own_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(keeps_what_others_have, setup, teardown),
+		cmocka_unit_test_setup_teardown(publishes_made_code, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

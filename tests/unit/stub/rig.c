@@ -102,6 +102,7 @@ static void add_code(void)
 		{CODE_SAVED, mw_row(MW_ROW_SP, 32, saved, -16)},
 		{CODE_LOST, mw_row(MW_ROW_SP, 16, MW_ROW_FP_LOST, 0)},
 		{CODE_UP, mw_row(MW_ROW_SP, -16, same, 0)},
+		{CODE_CALLED, mw_row_generated()},
 	};
 
 	for (size_t i = 0; i < sizeof(code) / sizeof(code[0]); i++)

@@ -29,6 +29,7 @@
 #define CODE_LOST    0x90000u /* CFA = sp + 16, fp lost */
 #define CODE_UP      0xa0000u /* CFA = sp - 16: nonsense */
 #define CODE_NONE    0xb0000u /* nobody knows */
+#define CODE_CALLED  0xc0000u /* as FP, at calls alone */
 
 enum {
 	HOOK_MALLOC,

@@ -167,7 +167,7 @@ static void test_slow_needs_room(void **state)
 static void test_frame_pointer(void **state)
 {
 	uint64_t *stack = rig.thread->stack;
-	const uint64_t pcs[] = {CODE_FP + 1, CODE_SAVED + 1, CODE_FP + 2, CODE_END + 1};
+	const uint64_t pcs[] = {CODE_FP + 1, CODE_SAVED + 1, CODE_CALLED + 2, CODE_END + 1};
 	struct mw_stub_call *call = (struct mw_stub_call *)(void *)&stack[AT];
 
 	(void)state;
@@ -368,7 +368,8 @@ static void test_signal_frame(void **state)
 {
 	uint64_t *stack = rig.thread->stack;
 	const uint64_t pcs[] = {CODE_SP + 1, CODE_SIGNAL + 1},
-		       expected[] = {CODE_SP + 1, CODE_SIGNAL + 2, CODE_SP + 0x56, CODE_END + 1};
+		       expected[] = {CODE_SP + 1, CODE_SIGNAL + 2, CODE_SP + 0x56, CODE_END + 1},
+		       generated[] = {CODE_SP + 1, CODE_SIGNAL + 2, CODE_CALLED + 0x56};
 	struct mw_stub_call *call = rig_frames(AT, pcs, 2);
 	const uint64_t bad[] = {0, word_at(AT + 60) + 1, word_at(STACK_WORDS), UINT64_MAX - 7};
 
@@ -377,6 +378,10 @@ static void test_signal_frame(void **state)
 	stack[AT + 12 + CPU_SIGNAL_SP / 8] = word_at(AT + 60);
 	stack[AT + 61] = CODE_END + 1;
 	expect_frames(stack_of(call), MW_RING_COMPLETE, expected, 4);
+	/* What is true at calls alone is not asked of what was interrupted. */
+	stack[AT + 12 + CPU_SIGNAL_PC / 8] = CODE_CALLED + 0x55;
+	expect_frames(stack_of(call), MW_RING_BROKEN, generated, 3);
+	stack[AT + 12 + CPU_SIGNAL_PC / 8] = CODE_SP + 0x55;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		stack[AT + 12 + CPU_SIGNAL_SP / 8] = bad[i];
 		assert_int_equal(stack_of(call)->type, MW_RING_SLOW);

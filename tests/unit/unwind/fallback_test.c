@@ -49,7 +49,7 @@ static bool is_otherwise(const char *name)
 		{"no_return", MW_FALLBACK_END},
 		{"halt", MW_FALLBACK_END},
 		{"switch", MW_FALLBACK_LOST},
-		{"generated", MW_FALLBACK_LOST},
+		{"generated_switch", MW_FALLBACK_LOST},
 	};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {

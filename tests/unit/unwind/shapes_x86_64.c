@@ -125,11 +125,37 @@ __asm__(".text\n"
 	"%rsp\n	pop %rbx\n"
 	"	ret\n"
 
-	/* Could be stepped out of, but what is between these two is said to be generated. */
+	/* What is between these two is said to be generated: what its code does not say is by the frame pointer. */
 	"	.globl v8_Shape_embedded_blob_code_\n"
 	"v8_Shape_embedded_blob_code_:\n"
 	"	shape shape_generated\n"
-	"	push %rbx\n	mov $7, %ebx\n	call shape_probe\n	pop %rbx\n	ret\n"
+	"	push %rbp\n	mov %rsp, %rbp\n	push $7\n	lea 1f(%rip), %rax\n	jmp *%rax\n"
+	"	.skip 8, 0x06\n"
+	"1:	call shape_probe\n	leave\n	ret\n"
+	".size shape_generated, . - shape_generated\n"
+	/* Moves its return address about before it sets up its frame. */
+	"	shape shape_generated_moves\n"
+	"	pop %rcx\n	push %rcx\n	push %rbp\n	mov %rsp, %rbp\n	push $9\n"
+	"	call shape_probe\n	leave\n	ret\n"
+	".size shape_generated_moves, . - shape_generated_moves\n"
+	/* Has no frame where it calls. */
+	"	shape shape_generated_frameless\n"
+	"	sub $8, %rsp\n	call shape_probe\n	add $8, %rsp\n	push %rbp\n	mov %rsp, %rbp\n"
+	"	leave\n	ret\n"
+	".size shape_generated_frameless, . - shape_generated_frameless\n"
+	/* Stands in the place of the function whose frame it takes down. */
+	"	shape shape_generated_for\n"
+	"	push %rbp\n	mov %rsp, %rbp\n	jmp shape_generated_instead\n"
+	".size shape_generated_for, . - shape_generated_for\n"
+	"	shape shape_generated_instead\n"
+	"	push %rdi\n	call shape_probe\n	mov %rbp, %rsp\n	pop %rbp\n	ret\n"
+	".size shape_generated_instead, . - shape_generated_instead\n"
+	/* Has put no frame up, and does not say how far its caller's is. */
+	"	shape shape_generated_switch\n"
+	"	mov %rsp, %r10\n	sub $8, %rsp\n	and $-16, %rsp\n	mov %r10, (%rsp)\n	call "
+	"shape_probe\n"
+	"	mov (%rsp), %rsp\n	ret\n"
+	".size shape_generated_switch, . - shape_generated_switch\n"
 	"shape_generated_end:\n"
 	"	.pushsection .rodata\n	.globl v8_Shape_embedded_blob_code_size_\n"
 	"v8_Shape_embedded_blob_code_size_:\n"
@@ -153,7 +179,8 @@ void shape_look(void)
 
 #define SHAPES(on)                                                                                                     \
 	on(push) on(sub) on(all) on(leave) on(alloca) on(returns) on(tail) on(arguments) on(loop) on(no_return)        \
-		on(halt) on(switch) on(generated)
+		on(halt) on(switch) on(generated) on(generated_moves) on(generated_frameless) on(generated_for)        \
+			on(generated_switch)
 #define DECLARE(name) void shape_##name(void);
 #define ROW(name)     {#name, shape_##name},
 
