@@ -495,6 +495,9 @@ static bool take_row(struct mw_fallback *fallback, const struct mw_memory_view *
 	for (size_t i = 0; i < count; i++)
 		if (ways[i].return_at == way.return_at)
 			way = ways[i];
+	/* The way out may save it first, where something else stands yet. */
+	if (mw_row_fp(row) == MW_ROW_FP_SAME)
+		way.restored &= ~(1u << fallback->arch->dwarf_fp);
 	if (mw_row_fp(row) == MW_ROW_FP_SAVED) {
 		way.restored |= 1u << fallback->arch->dwarf_fp;
 		way.restored_at[fallback->arch->dwarf_fp] = at;
