@@ -68,6 +68,10 @@ def shown(stack):
     return [(f['function'], f['module']) for f in stack['frames']]
 
 
+# Requests until its compiler has been at work, as many as are answered in some seconds.
+IN_WINDOW = {'trap': 400, 'jump': 1500}
+
+
 @unittest.skipUnless(NODE, 'node is not installed')
 class Node(unittest.TestCase):
     def start(self, *options, workers=1):
@@ -87,9 +91,10 @@ class Node(unittest.TestCase):
         load.gap = 1 / a_second
         return load
 
-    def window(self, server, seconds):
+    def window(self, server, load, requests):
         watch = mwlive.Watch(self, server.pid, options=('--track', 'heap'), busy=True)
-        time.sleep(seconds)
+        enough = load.asked + requests
+        mwlive.wait_until(lambda: load.asked >= enough, 'node answers', seconds=2 * mwlive.PATIENCE)
         # Its compiler makes code meanwhile.
         return watch.stop(intact=False)
 
@@ -108,7 +113,7 @@ class Node(unittest.TestCase):
     def test_server(self):
         server = self.start()
         load = self.load(server, 2000, 150)
-        report = self.window(server, 3)
+        report = self.window(server, load, 450)
         load.end()
         through = self.check_whole(report, 2000)
         self.assertGreater(sum(s['size']['count'] for s in through if is_main(s)), 200)
@@ -119,7 +124,7 @@ class Node(unittest.TestCase):
         """None had been made of the script's functions before, nor memory been mapped for it."""
         server = self.start(workers=0)
         watch = mwlive.Watch(self, server.pid, options=('--track', 'heap'), busy=True)
-        load = self.load(server, 1500, 150)
+        load = self.load(server, IN_WINDOW[mwlive.config.engine], 150)
         time.sleep(1)
         report = watch.stop(intact=False)
         load.end()
@@ -130,7 +135,7 @@ class Node(unittest.TestCase):
         server = self.start(*NAMED)
         self.addCleanup(os.unlink, f'/tmp/perf-{server.pid}.map')
         watch = mwlive.Watch(self, server.pid, options=('--track', 'heap'), busy=True)
-        load = self.load(server, 1500, 150)
+        load = self.load(server, IN_WINDOW[mwlive.config.engine], 150)
         report = watch.stop(intact=False)
         load.end()
         chains = [s for s in report['stacks'] if not s['cut'] and
