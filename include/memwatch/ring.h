@@ -79,12 +79,13 @@ enum mw_ring_type {
 	MW_RING_STACK,   /* addr: id; size: number of frames | cut << 32; so many words follow, 4 a unit */
 	MW_RING_SLOW,    /* addr: id; size: bytes that follow: struct mw_ring_slow and a piece of the stack */
 	MW_RING_NOTHING, /* given up; size: units in all */
-	MW_RING_SCRIPT, /* addr: id; size: number of struct mw_script_ref that follow. A STACK or SLOW record of that id
+	MW_RING_SCRIPT, /* addr: id; size: number of struct mw_script_ref that follow, and MW_RING_SCRIPT_CUT. A STACK or SLOW record of that id
 			  * comes at once, which these belong to */
 	MW_RING_TYPES
 };
 
 #define MW_RING_STACK_NONE UINT32_MAX
+#define MW_RING_SCRIPT_CUT (UINT32_C(1) << 31) /* there were more, or the list made no sense from there on */
 
 #define MW_RING_SIZE_BITS 48
 #define MW_RING_SIZE_MASK ((UINT64_C(1) << MW_RING_SIZE_BITS) - 1)
@@ -447,7 +448,7 @@ struct mw_ring_script {
 	uint64_t to_line[7]; /* unused: what follows in the control block begins a line of the cache */
 };
 
-#define MW_RING_SCRIPT_RANGES 2048u
+#define MW_RING_SCRIPT_RANGES 8192u
 #define MW_RING_SCRIPT_CODES  8192u /* 2^n */
 
 /* Where the frames of an interpreter begin in the scratch of a ring, in words. */

@@ -124,19 +124,20 @@ MW_SCRIPT_INLINE bool mw_script_is_of(const struct mw_script_layout *layout, mw_
 	return state && !(state & 7) && read(context, state + layout->thread_id, &id) && id == thread_pointer;
 }
 
-/* The state of the thread, 0 where it has none that is found so. */
+/* The state of the thread, 0 where it has none that is found so. The state of another thread, which may go at any time, is
+ * not read. */
 MW_SCRIPT_INLINE uint64_t mw_script_state(const struct mw_script_layout *layout, const struct mw_script_place *place,
 					  mw_script_read *read, void *context, uint64_t thread_pointer)
 {
-	uint64_t state = 0;
+	uint64_t own = 0, current = 0;
 
-	if (place->current && read(context, place->current, &state) &&
-	    mw_script_is_of(layout, read, context, state, thread_pointer))
-		return state;
-	if (place->own && read(context, thread_pointer + place->own, &state) &&
-	    mw_script_is_of(layout, read, context, state, thread_pointer))
-		return state;
-	return 0;
+	if (place->own && (!read(context, thread_pointer + place->own, &own) || !own))
+		return 0;
+	/* Of several interpreters it may have a state of each. */
+	if (place->current && read(context, place->current, &current) && current != own &&
+	    mw_script_is_of(layout, read, context, current, thread_pointer))
+		return current;
+	return mw_script_is_of(layout, read, context, own, thread_pointer) ? own : 0;
 }
 
 /* What the loop was run for ends with the frame that was found last. False: there is no room. */

@@ -6,9 +6,10 @@
 
 #include <stdlib.h>
 
-#define TEXT_MAX  1024u      /* characters of a name that are kept */
-#define CODES_MAX 200000u    /* code objects that are kept */
-#define TABLE_MAX (4u << 20) /* bytes of a table of lines */
+#define TEXT_MAX    1024u        /* characters of a name that are kept */
+#define KEPT_MAX    (64u << 20)  /* bytes of code objects that are kept */
+#define TABLE_MAX   (256u << 10) /* bytes of a table of lines */
+#define NUMBERS_MAX 65536u       /* places of a code object whose numbers are kept */
 
 struct python_code {
 	char *function, *file;
@@ -156,19 +157,28 @@ static struct mw_error *code_of(struct mw_script *script, pid_t tid, const struc
 	if (*out)
 		return NULL;
 	/* A program that makes code all the time: what is named has its name. */
-	if (script->codes.count >= CODES_MAX) {
+	if (script->kept > KEPT_MAX) {
 		python_codes_deinit(&script->codes);
 		script->codes = (struct mw_map){0};
+		script->kept = 0;
+		script->forgotten = true;
 	}
 	*out = read_code(script->layout, tid, ref->code & ~MW_SCRIPT_LAST, ref->check);
-	return *out ? mw_map_set(&script->codes, key, *out) : NULL;
+	if (!*out)
+		return NULL;
+	script->kept += sizeof(**out) + (*out)->table_size + 2 * (size_t)TEXT_MAX;
+	return mw_map_set(&script->codes, key, *out);
 }
 
-struct mw_error *mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref)
+bool mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref, bool *forgotten)
 {
-	struct python_code *code;
+	struct python_code *code = NULL;
 
-	return ref->code & ~MW_SCRIPT_LAST ? code_of(script, tid, ref, &code) : NULL;
+	if (ref->code & ~MW_SCRIPT_LAST)
+		mw_error_destroy(code_of(script, tid, ref, &code));
+	*forgotten = script->forgotten;
+	script->forgotten = false;
+	return code;
 }
 
 #define GONE "(Python code that is gone)"
@@ -189,5 +199,8 @@ struct mw_error *python_name(struct mw_script *script, pid_t tid, const struct m
 	}
 	line = python_line(script->layout->lines, code->table, code->table_size, code->first_line, ref->at);
 	MW_TRY(mw_named_frames_add(script->named, code->function, code->file, line, number));
+	if (code->numbers.count >= NUMBERS_MAX)
+		return NULL;
+	script->kept += 2 * sizeof(struct mw_map_slot);
 	return mw_map_set(&code->numbers, ref->at + 1, (void *)(uintptr_t)*number); // NOLINT(performance-no-int-to-ptr)
 }

@@ -49,20 +49,39 @@ static struct mw_error *put_run(struct merge *merge)
 	return NULL;
 }
 
-struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const struct mw_raw_frame *native,
-				 uint32_t native_count, const struct mw_script_ref *refs, uint32_t ref_count,
-				 struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated)
+static uint32_t count_runs(const struct mw_script_ref *refs, uint32_t count)
+{
+	uint32_t runs = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		runs += refs[i].code & MW_SCRIPT_LAST || i + 1 == count;
+	return runs;
+}
+
+struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const struct mw_raw_stack *native,
+				 const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				 uint32_t capacity, uint32_t *count, bool *truncated)
 {
 	struct merge merge = {
 		.script = script, .tid = tid, .refs = refs, .left = ref_count, .out = out, .capacity = capacity};
+	uint32_t runs = count_runs(refs, ref_count), loops = 0;
 
-	for (uint32_t i = 0; i < native_count; i++) {
-		if (merge.left && is_loop(script, native[i].addr))
+	for (uint32_t i = 0; i < native->count; i++)
+		loops += is_loop(script, native->frames[i].addr);
+	for (uint32_t i = 0; i < native->count; i++) {
+		if (!merge.left || !is_loop(script, native->frames[i].addr)) {
+			put(&merge, native->frames[i]);
+			continue;
+		}
+		/* On a whole stack each run has a frame of the loop: one that is not recognised, as in a part of it that
+		 * stands elsewhere, is within the others, where things are rare. */
+		while (native->cut == MW_STACK_COMPLETE && runs > loops) {
 			MW_TRY(put_run(&merge));
-		else
-			put(&merge, native[i]);
+			runs--;
+		}
+		MW_TRY(put_run(&merge));
 	}
-	/* Of a native stack that was cut; or a run of the loop was not recognised. */
+	/* Of a native stack that was cut. */
 	while (merge.left && !merge.truncated)
 		MW_TRY(put_run(&merge));
 	*count = merge.count;

@@ -19,7 +19,7 @@
 
 /* What a file with CPython in it has. */
 struct python_file {
-	uint64_t runtime, loop, loop_size, version; /* vaddr; 0: none */
+	uint64_t runtime, loop, loop_size, cold, cold_size, version; /* vaddr; 0: none */
 };
 
 static bool visit(void *context, const struct mw_elf_symbol *symbol)
@@ -31,6 +31,9 @@ static bool visit(void *context, const struct mw_elf_symbol *symbol)
 	} else if (strcmp(symbol->name, "_PyEval_EvalFrameDefault") == 0) {
 		file->loop = symbol->vaddr;
 		file->loop_size = symbol->size;
+	} else if (strcmp(symbol->name, "_PyEval_EvalFrameDefault.cold") == 0) {
+		file->cold = symbol->vaddr;
+		file->cold_size = symbol->size;
 	} else if (strcmp(symbol->name, "Py_Version") == 0) {
 		file->version = symbol->vaddr;
 	}
@@ -139,11 +142,10 @@ static struct mw_error *refuse(struct mw_script *script, unsigned minor)
 	return NULL;
 }
 
-static struct mw_error *add_loop(struct mw_script *script, mw_addr start, uint64_t size)
+static void add_loop(struct mw_script *script, mw_addr start, uint64_t size)
 {
 	if (size && script->loop_count < PYTHON_LOOPS)
 		script->loops[script->loop_count++] = (struct python_loop){start, start + size};
-	return NULL;
 }
 
 static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, const struct mw_module *module)
@@ -164,7 +166,9 @@ static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, cons
 	script->layout = &script->own;
 	if (layout->current_thread != MW_SCRIPT_NO_FIELD)
 		script->place.current = script->runtime + layout->current_thread;
-	return add_loop(script, module->bias + file->loop, file->loop_size);
+	add_loop(script, module->bias + file->loop, file->loop_size);
+	add_loop(script, module->bias + file->cold, file->cold_size);
+	return NULL;
 }
 
 struct mw_error *mw_script_create(struct mw_modules *modules, struct mw_script **out)
@@ -301,9 +305,13 @@ const struct mw_script_layout *mw_script_layout_of(const struct mw_script *scrip
 static mw_addr state_of(struct mw_script *script, struct reader *reader, mw_addr thread_pointer)
 {
 	const struct mw_script_layout *walk = &script->layout->walk;
+	const struct mw_script_place current = {.current = script->place.current};
 	uint64_t state = mw_script_state(walk, &script->place, read_word, reader, thread_pointer);
 	void *known;
 
+	/* It is stopped: any state can be read. */
+	if (!state)
+		state = mw_script_state(walk, &current, read_word, reader, thread_pointer);
 	/* A thread that has a state has it there. */
 	if (state || script->place.own)
 		return state;

@@ -63,6 +63,8 @@ struct mw_script {
 	size_t loop_count;
 	struct mw_map threads; /* states of threads, by thread pointer */
 	struct mw_map codes;   /* struct python_code by mw_script_key() */
+	size_t kept;           /* bytes of these, about */
+	bool forgotten;        /* some were thrown away since anybody asked */
 };
 
 /* The number of a frame in script->named, which it gets where it is new. Errors: MEMORY. */

@@ -43,8 +43,9 @@ const struct mw_script_layout *mw_script_layout_of(const struct mw_script *scrip
  */
 uint32_t mw_script_walk(struct mw_script *script, pid_t tid, mw_addr thread_pointer, struct mw_script_ref *refs,
 			uint32_t capacity, bool *cut);
-/* Read a frame's code object, which may be gone when the frame is to be named. Errors: MEMORY. */
-struct mw_error *mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref) MW_MUST_CHECK;
+/* Read a frame's code object, which may be gone when the frame is to be named. False: it could not be read. `*forgotten`:
+ * others that were read before are not known any more, as they were too many. */
+bool mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref, bool *forgotten);
 /* A hash of frames as walked: the same for what mw_script_merge() would do the same with. */
 uint64_t mw_script_hash(const struct mw_script_ref *refs, uint32_t count);
 
@@ -52,9 +53,8 @@ uint64_t mw_script_hash(const struct mw_script_ref *refs, uint32_t count);
  * Name the frames, and put them where they belong among the native ones. Writes at most `capacity` frames; `*truncated`
  * where there are more. Errors: MEMORY.
  */
-struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const struct mw_raw_frame *native,
-				 uint32_t native_count, const struct mw_script_ref *refs, uint32_t ref_count,
-				 struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
-				 bool *truncated) MW_MUST_CHECK;
+struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const struct mw_raw_stack *native,
+				 const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				 uint32_t capacity, uint32_t *count, bool *truncated) MW_MUST_CHECK;
 
 #endif

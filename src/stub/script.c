@@ -58,6 +58,24 @@ static inline bool holds(const struct mw_ring_region *region, uint64_t addr)
 	return addr - region->low < region->high - region->low;
 }
 
+/* Memory is going: nothing is read there any more, until memwatch has looked again. */
+STUB_RARE void stub_script_forget(struct mw_ring_control *control, uint64_t start, uint64_t end)
+{
+	struct mw_ring_region *ranges = stub_at(control, control->script.ranges);
+	uint32_t count = __atomic_load_n(&control->script.range_count, __ATOMIC_RELAXED);
+
+	if (!control->script.frames || count > MW_RING_SCRIPT_RANGES || start >= end)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t low = __atomic_load_n(&ranges[i].low, __ATOMIC_RELAXED);
+
+		if (low >= end)
+			return;
+		if (__atomic_load_n(&ranges[i].high, __ATOMIC_RELAXED) > start)
+			__atomic_store_n(&ranges[i].high, start > low ? start : low, __ATOMIC_RELAXED);
+	}
+}
+
 static STUB_RARE bool find_range(struct reader *reader, uint64_t addr)
 {
 	struct mw_ring_region found;
@@ -100,8 +118,13 @@ STUB_RARE uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *r
 
 	*hash = 0;
 	/* No thread has said yet where its state is: it was not there when memwatch looked. */
-	if (unlikely(!script->place.own && !script->place.current))
+	if (unlikely(!script->place.own && !script->place.current)) {
 		stub_ask_script(visit, MW_RING_ASK_PLACE);
+		if (!script->place.own && !script->place.current) {
+			visit->slot->ask = MW_RING_ASK_REFUSED;
+			return 0;
+		}
+	}
 	state = mw_script_state(&script->layout, &script->place, read_word, &reader, visit->slot->owner);
 	if (!state)
 		return 0;
@@ -110,8 +133,9 @@ STUB_RARE uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *r
 		__atomic_fetch_add(&visit->control->script_cut, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < count; i++)
 		sum = mw_script_mix(mw_script_mix(sum, refs[i].code ^ refs[i].check), refs[i].at);
+	sum = mw_script_mix(sum, cut);
 	*hash = count ? sum | 1 : 0;
-	return count;
+	return count | (count && cut ? MW_RING_SCRIPT_CUT : 0);
 }
 
 STUB_RARE void stub_script_learn(struct stub_visit *visit, const struct mw_script_ref *refs, uint32_t count)

@@ -168,11 +168,11 @@ struct stack {
 	uint64_t entries;          /* slot->entries at the beginning */
 	uint64_t hash;
 	uint32_t count, cut;
-	uint64_t top;               /* end of what the walk read, and of the frames that it met */
-	struct mw_script_ref *refs; /* the interpreter's, in the scratch */
-	uint64_t script;            /* a hash of these; 0: there are none */
-	uint32_t ref_count;
-	bool crossed; /* a signal's frame: part of it may be on another stack */
+	uint64_t top;                   /* end of what the walk read, and of the frames that it met */
+	struct mw_script_ref *refs;     /* the interpreter's, in the scratch */
+	uint64_t script;                /* a hash of these; 0: there are none */
+	uint32_t ref_count, script_cut; /* … how many, MW_RING_SCRIPT_CUT or 0 */
+	bool crossed;                   /* a signal's frame: part of it may be on another stack */
 };
 
 #define ODD UINT64_C(0x9e3779b97f4a7c15)
@@ -590,7 +590,7 @@ static void put_script(struct stub_visit *visit, const struct stack *stack, uint
 
 	record->time = cpu_ticks();
 	record->addr = id;
-	record->size = stack->ref_count;
+	record->size = stack->ref_count | stack->script_cut;
 	for (uint64_t i = 0; i < count; i++)
 		put(visit, number, i, words[i]);
 	/* A handler has used the room that they were in: they are none. */
@@ -716,11 +716,13 @@ static inline void begin(struct stub_visit *visit, struct stack *stack)
 	stack->entries = __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	stack->script = 0;
-	stack->ref_count = 0;
+	stack->ref_count = stack->script_cut = 0;
 	if (likely(!visit->control->script.frames))
 		return;
 	stack->refs = (struct mw_script_ref *)(void *)(stack->frames + mw_ring_script_at(visit->control->depth));
 	stack->ref_count = stub_script(visit, stack->refs, &stack->script);
+	stack->script_cut = stack->ref_count & MW_RING_SCRIPT_CUT;
+	stack->ref_count &= ~MW_RING_SCRIPT_CUT;
 }
 
 uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)

@@ -21,12 +21,14 @@ static void forget(struct stub_visit *visit, uint64_t start, uint64_t size)
 	if (size > UINT64_MAX - STUB_PAGE || __builtin_add_overflow(start, round_to_pages(size), &end))
 		end = UINT64_MAX;
 	stub_region_forget(visit->slot, start, end);
+	stub_script_forget(visit->control, start, end);
 }
 
 /* All that lies from `end` to its region's end. */
 static void forget_across(struct stub_visit *visit, uint64_t end)
 {
 	stub_region_forget(visit->slot, end, end + 1);
+	stub_script_forget(visit->control, end, end + 1);
 }
 
 bool stub_vm_is_fixed(const struct stub_visit *visit)

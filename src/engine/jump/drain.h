@@ -133,9 +133,9 @@ struct jump_drain_help {
 	/* Look at a stack that the recorder has walked: it may have to be cut. NULL: none has. */
 	void (*check)(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut);
 	/* Put the frames of an interpreter among the native ones: as mw_script_merge(). NULL: there never are any. */
-	struct mw_error *(*script)(void *context, const struct mw_raw_frame *native, uint32_t native_count,
-				   const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
-				   uint32_t capacity, uint32_t *count, bool *truncated);
+	struct mw_error *(*script)(void *context, const struct mw_raw_stack *native, const struct mw_script_ref *refs,
+				   uint32_t ref_count, struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
+				   bool *truncated);
 	/* Does a thread of that number still live? */
 	bool (*thread_lives)(void *context, uint32_t tid);
 	/* Give `count` rings from number `first` on their memory, before they are offered; false: they can't have it
@@ -288,6 +288,7 @@ struct jump_drain {
 	/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. */
 	char *differences[JUMP_DIFFERENCES];
 	uint32_t difference_count, ref_count;
+	bool ref_cut; /* there were more */
 };
 
 /*

@@ -71,6 +71,7 @@ static uint64_t units_of(const struct jump_drain *drain, const struct mw_ring_re
 			return 0;
 		bytes = count * sizeof(uint64_t);
 	} else if (type == MW_RING_SCRIPT) {
+		bytes &= ~(uint64_t)MW_RING_SCRIPT_CUT;
 		if (bytes > drain->shared->geometry.script_frames)
 			return 0;
 		bytes *= sizeof(struct mw_script_ref);
@@ -149,7 +150,7 @@ static bool take_script(struct jump_drain *drain, const struct jump_reader *read
 			uint64_t *unit, uint64_t end)
 {
 	uint64_t id = record->addr, units;
-	uint32_t type;
+	uint32_t type, hook = mw_ring_hook_of(record->mark);
 
 	drain->ref_count = 0;
 	if (mw_ring_type_of(record->mark) != MW_RING_SCRIPT)
@@ -158,15 +159,16 @@ static bool take_script(struct jump_drain *drain, const struct jump_reader *read
 	if (units == 0 || *unit + units >= end)
 		return false;
 	copy_payload(drain, reader, *unit + 1, units - 1);
-	memcpy(drain->refs, drain->payload, record->size * sizeof(*drain->refs));
-	drain->ref_count = (uint32_t)record->size;
+	drain->ref_count = (uint32_t)record->size & ~MW_RING_SCRIPT_CUT;
+	drain->ref_cut = record->size & MW_RING_SCRIPT_CUT;
+	memcpy(drain->refs, drain->payload, drain->ref_count * sizeof(*drain->refs));
 	*unit += units;
 	if (!read_mark(drain, reader, *unit, record))
 		return false;
 	read_rest(drain, reader, *unit, record);
 	type = mw_ring_type_of(record->mark);
 	return (type == MW_RING_STACK || type == MW_RING_SLOW) && record->addr == id &&
-	       units_of(drain, record, end - *unit) > 0;
+	       mw_ring_hook_of(record->mark) == hook && units_of(drain, record, end - *unit) > 0;
 }
 
 /* From the recorder's numbers of stacks to the sink's. */
@@ -206,12 +208,14 @@ static struct mw_error *entry_of(struct jump_stacks *stacks, uint32_t id, uint32
 /* The frames of an interpreter, which came before the stack, among its own. */
 static struct mw_error *merge(struct jump_drain *drain, struct mw_raw_stack *raw)
 {
+	uint32_t count;
 	bool truncated;
 
-	MW_TRY(drain->help.script(drain->help.context, raw->frames, raw->count, drain->refs, drain->ref_count,
-				  drain->merged, drain->shared->geometry.depth, &raw->count, &truncated));
+	MW_TRY(drain->help.script(drain->help.context, raw, drain->refs, drain->ref_count, drain->merged,
+				  drain->shared->geometry.depth, &count, &truncated));
 	raw->frames = drain->merged;
-	if (truncated)
+	raw->count = count;
+	if (truncated || drain->ref_cut)
 		raw->cut = MW_STACK_TRUNCATED;
 	return NULL;
 }

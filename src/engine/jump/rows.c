@@ -328,7 +328,8 @@ static struct mw_error *publish_codes(struct jump_process *process, const struct
 	describe_all(process, maps, &draft);
 	index->count = draft.count;
 	size = index_size(draft.count);
-	if (made && (size > left / 2 || (before && before->count == index->count && !memcmp(before, index, size))))
+	if (made && (size > left / 2 || left < (geometry->rows_end - geometry->rows) / 2 ||
+		     (before && before->count == index->count && !memcmp(before, index, size))))
 		return NULL;
 	publish_index(process, index, size);
 	free(process->rows.index);

@@ -2,8 +2,10 @@
 /* script.c: what the recorder is to know of an interpreter, and the frames that it found there (jump.h). */
 #include "engine/jump/jump.h"
 
+#include "base/cleanup.h"
 #include "proc/maps.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* May the recorder read there? Pages of files that are cut short, and of devices, end a process that reads them. */
@@ -52,12 +54,12 @@ void jump_script_publish(struct jump_process *process)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_ring_script *script = &jump_control(&process->recorder.shared)->script;
-	struct mw_ring_region ranges[MW_RING_SCRIPT_RANGES];
+	MW_FREE struct mw_ring_region *ranges = calloc(MW_RING_SCRIPT_RANGES, sizeof(*ranges));
 	const struct mw_script_layout *layout;
 	struct mw_script_place place;
 	pid_t tid = mw_live_thread(process->pid);
 
-	if (!process->recorder.shared.geometry.script_frames || !mw_error_none(mw_maps_read(tid, &maps)))
+	if (!ranges || !process->recorder.shared.geometry.script_frames || !mw_error_none(mw_maps_read(tid, &maps)))
 		return;
 	mw_error_destroy(mw_script_take_in(process->survey.script, tid));
 	layout = mw_script_layout_of(process->survey.script, &place);
@@ -87,22 +89,27 @@ void jump_script_learn(struct jump_process *process, const struct mw_ring_slot *
 		mw_ring_script_at(geometry->depth);
 	for (uint64_t i = 0; i < count; i++) {
 		struct mw_script_ref ref;
+		bool known, forgotten;
 		uint64_t key;
 
 		memcpy(&ref, words + i * MW_SCRIPT_WORDS, sizeof(ref));
-		/* Without memory for it it is read when it is named, if it is there then. */
-		mw_error_destroy(mw_script_learn(process->survey.script, tid, &ref));
+		known = mw_script_learn(process->survey.script, tid, &ref, &forgotten);
+		if (forgotten)
+			memset(codes, 0, MW_RING_SCRIPT_CODES * sizeof(*codes));
+		/* What can't be read now is when it is named, if it is there then. */
+		if (!known)
+			continue;
 		key = mw_script_key(&ref);
 		__atomic_store_n(&codes[mw_ring_script_code(key)], key, __ATOMIC_RELEASE);
 	}
 }
 
-struct mw_error *jump_help_script(void *context, const struct mw_raw_frame *native, uint32_t native_count,
-				  const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
-				  uint32_t capacity, uint32_t *count, bool *truncated)
+struct mw_error *jump_help_script(void *context, const struct mw_raw_stack *native, const struct mw_script_ref *refs,
+				  uint32_t ref_count, struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
+				  bool *truncated)
 {
 	struct jump_process *process = context;
 
-	return mw_script_merge(process->survey.script, mw_live_thread(process->pid), native, native_count, refs,
-			       ref_count, out, capacity, count, truncated);
+	return mw_script_merge(process->survey.script, mw_live_thread(process->pid), native, refs, ref_count, out,
+			       capacity, count, truncated);
 }

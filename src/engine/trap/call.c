@@ -290,32 +290,34 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 }
 
 /* The thread's frames in an interpreter; *hash is 0 where it has none. */
-static uint32_t read_script(struct trap_hit *hit, uint64_t *hash)
+static uint32_t read_script(struct trap_hit *hit, uint64_t *hash, bool *cut)
 {
 	struct trap_engine *engine = hit->engine;
 	uint32_t count;
-	bool cut;
 
 	*hash = 0;
+	*cut = false;
 	if (!mw_script_is_there(hit->process->survey.script))
 		return 0;
 	count = mw_script_walk(hit->process->survey.script, hit->thread->tid, hit->regs.general.thread_pointer,
-			       engine->refs, engine->options.depth, &cut);
+			       engine->refs, engine->options.depth, cut);
 	if (count)
-		*hash = mw_script_hash(engine->refs, count);
+		*hash = mw_script_hash(engine->refs, count) ^ *cut;
 	return count;
 }
 
 /* Put these among the native frames. */
-static struct mw_error *merge_script(struct trap_hit *hit, uint32_t refs, struct mw_raw_stack *raw)
+static struct mw_error *merge_script(struct trap_hit *hit, uint32_t refs, bool cut, struct mw_raw_stack *raw)
 {
 	struct trap_engine *engine = hit->engine;
+	uint32_t count;
 	bool truncated;
 
-	MW_TRY(mw_script_merge(hit->process->survey.script, hit->thread->tid, raw->frames, raw->count, engine->refs,
-			       refs, engine->merged, engine->options.depth, &raw->count, &truncated));
+	MW_TRY(mw_script_merge(hit->process->survey.script, hit->thread->tid, raw, engine->refs, refs, engine->merged,
+			       engine->options.depth, &count, &truncated));
 	raw->frames = engine->merged;
-	if (truncated)
+	raw->count = count;
+	if (truncated || cut)
 		raw->cut = MW_STACK_TRUNCATED;
 	return NULL;
 }
@@ -329,6 +331,7 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	struct trap_known_stack *known;
 	uint64_t script;
 	uint32_t refs;
+	bool cut;
 
 	*stack = MW_STACK_NONE;
 	if (hit->engine->settling)
@@ -336,7 +339,7 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	trap_hit_walk(hit);
 	if (hit->cut == MW_STACK_BROKEN)
 		process->stats.broken_stacks++;
-	refs = read_script(hit, &script);
+	refs = read_script(hit, &script, &cut);
 	known = &process->known_stacks[(hit->serial ^ script) % TRAP_KNOWN_STACKS];
 	if (hit->serial && known->serial == hit->serial && known->script == script && known->hook == raw.hook &&
 	    known->kind == kind) {
@@ -348,7 +351,7 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	raw.count = hit->frame_count;
 	raw.cut = hit->cut;
 	if (refs)
-		MW_TRY(merge_script(hit, refs, &raw));
+		MW_TRY(merge_script(hit, refs, cut, &raw));
 	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));
 	*known = (struct trap_known_stack){
 		.serial = hit->serial, .script = script, .hook = raw.hook, .stack = *stack, .kind = kind};

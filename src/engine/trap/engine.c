@@ -348,11 +348,9 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 			     engine->options.track_vm);
 	if (!err)
 		err = mw_unwinder_libunwind(process->survey.modules, process->arch, &inner);
-	/* Not while it is stopped. */
-	if (!err)
-		mw_fallback_look_ahead(mw_unwinder_libunwind_fallback(inner));
 	if (!err)
 		err = mw_unwinder_memo(inner, process->arch, &process->unwinder);
+	process->fallback = inner ? mw_unwinder_libunwind_fallback(inner) : NULL;
 	if (err) {
 		process_destroy(process);
 		return err;
@@ -385,7 +383,10 @@ static struct mw_error *prepare(struct trap_process *process)
 	/* The jumps of another memwatch would look like another tool's. */
 	MW_TRY(mw_stale_remove(process->pid, process->left, sizeof(process->left)));
 	process->stats.left_behind = *process->left ? process->left : NULL;
-	return trap_survey(process);
+	MW_TRY(trap_survey(process));
+	/* Not while it is stopped. */
+	mw_fallback_look_ahead(process->fallback);
+	return NULL;
 }
 
 static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)

@@ -238,6 +238,7 @@ struct trap_process {
 	const struct mw_arch *arch;
 	struct mw_survey survey;
 	struct mw_unwinder *unwinder;
+	struct mw_fallback *fallback; /* the unwinder's */
 	struct mw_journal journal;
 	struct trap_rescue rescue;
 	struct trap_acts acts;

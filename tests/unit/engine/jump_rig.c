@@ -92,9 +92,9 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 }
 
 /* The interpreter's frames stand first, as module 77. */
-static struct mw_error *help_script(void *context, const struct mw_raw_frame *native, uint32_t native_count,
-				    const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
-				    uint32_t capacity, uint32_t *count, bool *truncated)
+static struct mw_error *help_script(void *context, const struct mw_raw_stack *native, const struct mw_script_ref *refs,
+				    uint32_t ref_count, struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
+				    bool *truncated)
 {
 	struct rig *rig = context;
 
@@ -104,9 +104,9 @@ static struct mw_error *help_script(void *context, const struct mw_raw_frame *na
 	*count = 0;
 	for (uint32_t i = 0; i < ref_count && *count < capacity; i++)
 		out[(*count)++] = (struct mw_raw_frame){refs[i].at, 77};
-	for (uint32_t i = 0; i < native_count && *count < capacity; i++)
-		out[(*count)++] = native[i];
-	*truncated = ref_count + native_count > capacity;
+	for (uint32_t i = 0; i < native->count && *count < capacity; i++)
+		out[(*count)++] = native->frames[i];
+	*truncated = ref_count + native->count > capacity;
 	return NULL;
 }
 

@@ -40,6 +40,7 @@ static uint64_t codes[3][32];
 struct rig {
 	struct mw_modules *modules;
 	struct mw_script *script;
+	enum mw_stack_cut cut;
 };
 
 static int set_up(void **state)
@@ -96,12 +97,13 @@ static struct merged merge(struct rig *rig, const mw_addr *native, uint32_t nati
 			   const struct mw_script_ref *refs, uint32_t ref_count, uint32_t capacity)
 {
 	struct mw_raw_frame raw[ROOM];
+	const struct mw_raw_stack stack = {.frames = raw, .count = native_count, .cut = rig->cut};
 	struct merged out = {.count = 0};
 
 	for (uint32_t i = 0; i < native_count; i++)
 		raw[i] = (struct mw_raw_frame){native[i], 7};
-	assert_null(mw_script_merge(rig->script, getpid(), raw, native_count, refs, ref_count, out.frames, capacity,
-				    &out.count, &out.truncated));
+	assert_null(mw_script_merge(rig->script, getpid(), &stack, refs, ref_count, out.frames, capacity, &out.count,
+				    &out.truncated));
 	return out;
 }
 
@@ -184,6 +186,27 @@ static void test_uneven(void **state)
 	expect(*state, &merged, 1, "inner", 10);
 }
 
+/* On a whole stack a run without a frame of the loop is within the others; on one that was cut it may be beyond them. */
+static void test_unrecognised(void **state)
+{
+	struct rig *rig = *state;
+	const mw_addr native[] = {0x10, 0x20, IN_LOOP, 0x40};
+	const struct mw_script_ref refs[] = {ref(0, 0, true), ref(1, 0, true)};
+	struct merged merged = merge(rig, native, 4, refs, 2, ROOM);
+
+	assert_int_equal(merged.count, 5);
+	expect(rig, &merged, 2, "inner", 10);
+	expect(rig, &merged, 3, "middle", 20);
+	expect_native(&merged, 4, 0x40);
+	rig->cut = MW_STACK_BROKEN;
+	merged = merge(rig, native, 4, refs, 2, ROOM);
+	rig->cut = MW_STACK_COMPLETE;
+	assert_int_equal(merged.count, 5);
+	expect(rig, &merged, 2, "inner", 10);
+	expect_native(&merged, 3, 0x40);
+	expect(rig, &merged, 4, "middle", 20);
+}
+
 static void test_no_room(void **state)
 {
 	const mw_addr native[] = {0x10, IN_LOOP};
@@ -202,8 +225,10 @@ static void test_gone(void **state)
 	const mw_addr native[] = {IN_LOOP};
 	const struct mw_script_ref refs[] = {ref(0, 0, false), ref(1, 0, true)};
 	struct merged merged;
+	bool forgotten;
 
-	assert_null(mw_script_learn(rig->script, getpid(), &refs[1]));
+	assert_true(mw_script_learn(rig->script, getpid(), &refs[1], &forgotten));
+	assert_false(forgotten);
 	codes[0][72 / 8] = 99;
 	codes[1][72 / 8] = 99;
 	merged = merge(rig, native, 1, refs, 2, ROOM);
@@ -219,6 +244,7 @@ UNIT_GROUP(merge)
 		cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_empty_run, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_uneven, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_unrecognised, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
 	};
