@@ -140,7 +140,7 @@ class Node(unittest.TestCase):
         load.end()
         chains = [s for s in report['stacks'] if not s['cut'] and
                   s['size']['bytes'] == CHAIN * s['size']['count'] and s['size']['count']]
-        self.assertGreaterEqual(sum(s['size']['count'] for s in chains), 250)
+        self.assertGreaterEqual(sum(s['size']['count'] for s in chains), IN_WINDOW[mwlive.config.engine] // 6)
         self.assertGreater(len(chains), 1)
         for stack in chains:
             script = [m[1] for f in stack['frames']

@@ -265,6 +265,7 @@ struct jump_drain {
 	size_t budget;
 	uint64_t walked, walk_limit, last_limit; /* ticks spent on walks; how many are to be, and in the last round */
 	bool last_round;
+	bool ref_cut;                /* of the frames at refs: there were more */
 	uint32_t sought;             /* stacks that were looked for in this round */
 	bool pressed;                /* a ring is nearly full */
 	uint64_t fullest;            /* units in the ring that had most of them */
@@ -288,7 +289,6 @@ struct jump_drain {
 	/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. */
 	char *differences[JUMP_DIFFERENCES];
 	uint32_t difference_count, ref_count;
-	bool ref_cut; /* there were more */
 };
 
 /*

@@ -54,19 +54,23 @@ void jump_script_publish(struct jump_process *process)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_ring_script *script = &jump_control(&process->recorder.shared)->script;
-	MW_FREE struct mw_ring_region *ranges = calloc(MW_RING_SCRIPT_RANGES, sizeof(*ranges));
+	struct mw_ring_region *ranges;
 	const struct mw_script_layout *layout;
 	struct mw_script_place place;
 	pid_t tid = mw_live_thread(process->pid);
 
-	if (!ranges || !process->recorder.shared.geometry.script_frames || !mw_error_none(mw_maps_read(tid, &maps)))
+	if (!process->recorder.shared.geometry.script_frames || !mw_error_none(mw_maps_read(tid, &maps)))
 		return;
 	mw_error_destroy(mw_script_take_in(process->survey.script, tid));
 	layout = mw_script_layout_of(process->survey.script, &place);
 	if (!layout)
 		return;
+	ranges = calloc(MW_RING_SCRIPT_RANGES, sizeof(*ranges));
+	if (!ranges)
+		return;
 	script->layout = *layout;
 	publish_ranges(process, ranges, list_ranges(&maps, ranges));
+	free(ranges);
 	/* Nothing is read before that. */
 	__atomic_store_n(&script->place.own, place.own, __ATOMIC_RELEASE);
 	__atomic_store_n(&script->place.current, place.current, __ATOMIC_RELEASE);
