@@ -17,6 +17,7 @@
 #define RINGS  8u
 #define UNITS  64u
 #define DEPTH  16u
+#define SCRIPT 4u
 #define ROWS   8192u
 #define ROUNDS 64u
 #define MORE   4u /* things done in one call back */
@@ -231,6 +232,46 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 	*cut = MW_STACK_COMPLETE;
 }
 
+struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid)
+{
+	(void)script, (void)tid;
+	interfere();
+	return NULL;
+}
+
+const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place)
+{
+	static const struct mw_script_layout layout = {.frame = 8};
+
+	(void)script;
+	*place = (struct mw_script_place){.own = 16};
+	return &layout;
+}
+
+bool mw_script_learn(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref, bool *forgotten)
+{
+	(void)script, (void)tid;
+	interfere();
+	*forgotten = ref->check % 2;
+	return ref->code % 4;
+}
+
+struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const struct mw_raw_stack *native,
+				 const struct mw_script_ref *refs, uint32_t ref_count, struct mw_raw_frame *out,
+				 uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	(void)script, (void)tid;
+	insist(ref_count <= SCRIPT && native->count <= DEPTH && capacity == DEPTH);
+	interfere();
+	*truncated = native->count + ref_count > capacity;
+	*count = 0;
+	for (uint32_t i = 0; i < ref_count && *count < capacity; i++)
+		out[(*count)++] = (struct mw_raw_frame){.addr = refs[i].code, .module = 1};
+	for (uint32_t i = 0; i < native->count && *count < capacity; i++)
+		out[(*count)++] = native->frames[i];
+	return NULL;
+}
+
 static bool help_lives(void *context, uint32_t tid)
 {
 	(void)context;
@@ -296,6 +337,7 @@ static void ask(struct fuzz_input *input)
 {
 	struct mw_ring_slot *slot = jump_slot(&rig.process.recorder.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
 
+	slot->ask = fuzz_take(input, 1) % 2 ? MW_RING_ASK_SCRIPT : MW_RING_ASK_REGION;
 	slot->ask_address = fuzz_take(input, 1) % 2 ? 0x10001000 : fuzz_odd(input);
 	slot->asked++;
 	jump_control(&rig.process.recorder.shared)->asks++;
@@ -401,10 +443,14 @@ static void plan(struct jump_geometry *geometry)
 					   .ring_units = UNITS,
 					   .queue_count = RINGS,
 					   .depth = DEPTH,
+					   .script_frames = SCRIPT,
 					   .slots = sizeof(struct mw_ring_control)};
 	geometry->queue = geometry->slots + SLOTS * sizeof(struct mw_ring_slot);
 	geometry->rings = geometry->queue + RINGS * sizeof(uint32_t);
-	geometry->dictionary = geometry->rings + (uint64_t)RINGS * UNITS * MW_RING_UNIT;
+	geometry->scratch = geometry->rings + (uint64_t)RINGS * UNITS * MW_RING_UNIT;
+	geometry->script_ranges = geometry->scratch + RINGS * mw_ring_scratch_words(DEPTH, SCRIPT) * sizeof(uint64_t);
+	geometry->dictionary = geometry->script_ranges + MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region) +
+			       MW_RING_SCRIPT_CODES * sizeof(uint64_t);
 	geometry->dictionary_capacity = 16;
 	geometry->rows = geometry->dictionary + 16 * sizeof(uint64_t);
 	geometry->rows_end = geometry->rows + ROWS;
@@ -421,6 +467,7 @@ static void begin(const uint8_t *bytes, size_t size)
 	static const struct jump_drain_help help = {.thread = help_thread,
 						    .module = help_module,
 						    .walk = help_walk,
+						    .script = jump_help_script,
 						    .thread_lives = help_lives,
 						    .fill = help_fill};
 	static uint64_t row = 1;
@@ -457,6 +504,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	jump_drain_destroy(rig.drain);
 	mw_shared_list_deinit(&rig.modules.items);
 	free(rig.process.rows.items);
+	free(rig.process.rows.index);
 	free(rig.process.recorder.shared.base);
 	return 0;
 }
