@@ -8,7 +8,8 @@
  *   clock.c    time
  *   shared.c   the memory's layout
  *   drain.c    a round: what holds back what, and the merge by time; slots and rings come and go
- *   records.c  one ring: its records one by one, to events; calls that have begun and not ended; stacks
+ *   records.c  one ring: its records one by one, to events; calls that have begun and not ended
+ *   stacks.c   stacks that are in rings, given to the sink
  */
 #ifndef MW_ENGINE_JUMP_DRAIN_H
 #define MW_ENGINE_JUMP_DRAIN_H
@@ -233,7 +234,7 @@ struct jump_next {
 };
 
 struct jump_stacks {
-	uint32_t **chunks; /* by id: 0, or what pack() of records.c makes of the sink's */
+	uint32_t **chunks; /* by id: 0, or what pack() of stacks.c makes of the sink's */
 	uint64_t seen, chunk_count;
 };
 

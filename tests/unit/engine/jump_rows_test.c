@@ -160,7 +160,7 @@ static const struct mw_ring_code *published_at(const struct jump_process *proces
 	return NULL;
 }
 
-/* What may become code beside code is told with it, in a process that makes code, and what is new is found. */
+/* In a process that makes code, memory beside code counts as code, as it may become that; what is new is found. */
 static void publishes_made_code(void **state)
 {
 	struct mw_ring_control *control = (void *)one.recorder.shared.base;
