@@ -84,7 +84,7 @@ void rig_put_script(struct rig *rig, uint32_t slot, uint64_t time, uint32_t id, 
 		    uint32_t count);
 void rig_put_slow(struct rig *rig, uint32_t slot, uint64_t time, uint32_t flags, uint32_t id, const void *bytes,
 		  size_t size);
-/* Rounds until nothing is told; how many events were. */
+/* Rounds until there is nothing to report; how many events were reported. */
 size_t rig_drain(struct rig *rig);
 size_t rig_round(struct rig *rig);
 void rig_expect(const struct rig *rig, size_t at, struct mw_event event);
