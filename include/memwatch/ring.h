@@ -79,8 +79,9 @@ enum mw_ring_type {
 	MW_RING_STACK,   /* addr: id; size: number of frames | cut << 32; so many words follow, 4 a unit */
 	MW_RING_SLOW,    /* addr: id; size: bytes that follow: struct mw_ring_slow and a piece of the stack */
 	MW_RING_NOTHING, /* given up; size: units in all */
-	MW_RING_SCRIPT, /* addr: id; size: number of struct mw_script_ref that follow, and MW_RING_SCRIPT_CUT. A STACK or SLOW record of that id
-			  * comes at once, which these belong to */
+	/* addr: id; size: number of struct mw_script_ref that follow, and MW_RING_SCRIPT_CUT. A STACK or SLOW record of that
+	 * id comes at once, which these belong to. */
+	MW_RING_SCRIPT,
 	MW_RING_TYPES
 };
 
@@ -440,9 +441,10 @@ struct mw_ring_script {
 	uint32_t frames;   /* kept at most; 0: there is no interpreter */
 	uint32_t sequence; /* odd while the ranges change; another one: they have changed */
 	uint32_t range_count, unused;
-	uint64_t
-		ranges; /* offset of MW_RING_SCRIPT_RANGES struct mw_ring_region, by address: all of them can be read */
-	uint64_t codes; /* offset of MW_RING_SCRIPT_CODES mw_script_key()s: memwatch has read these code objects */
+	/* Offset of MW_RING_SCRIPT_RANGES struct mw_ring_region, by address: all of them can be read. */
+	uint64_t ranges;
+	/* Offset of MW_RING_SCRIPT_CODES mw_script_key()s: memwatch has read these code objects. */
+	uint64_t codes;
 	struct mw_script_place place;
 	struct mw_script_layout layout;
 	uint64_t to_line[7]; /* unused: what follows in the control block begins a line of the cache */
@@ -516,7 +518,6 @@ struct mw_ring_control {
 	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
-	uint64_t script_cut;  /* walks along an interpreter's frames that came to no end */
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];

@@ -39,15 +39,15 @@ enum { MW_SCRIPT_BY_THREAD, MW_SCRIPT_BY_GENERATOR, MW_SCRIPT_BY_OBJECT, MW_SCRI
 
 /* Where the state of the running thread is found. */
 struct mw_script_place {
-	uint64_t
-		current; /* the address of a word with that of the thread which holds the interpreter's lock; 0: none */
-	uint64_t own;    /* the distance of a word with the thread's own from its thread pointer; 0: not known */
+	/* The address of a word: the state of the thread that holds the interpreter's lock; 0: there is none. */
+	uint64_t current;
+	/* The distance from the thread pointer of a word: the thread's own state; 0: not known. */
+	uint64_t own;
 };
 
 /* A frame as the interpreter has it. */
 struct mw_script_ref {
-	uint64_t
-		code; /* its code object, and MW_SCRIPT_LAST; 0 for the object: a run of the loop that evaluates nothing */
+	uint64_t code;  /* its code object (0: a run of the loop that evaluates nothing yet), and MW_SCRIPT_LAST */
 	uint64_t at;    /* bytes into the code */
 	uint64_t check; /* a hash of what is in the code object: another one may come to lie there */
 };
@@ -124,8 +124,8 @@ MW_SCRIPT_INLINE bool mw_script_is_of(const struct mw_script_layout *layout, mw_
 	return state && !(state & 7) && read(context, state + layout->thread_id, &id) && id == thread_pointer;
 }
 
-/* The state of the thread, 0 where it has none that is found so. The state of another thread, which may go at any time, is
- * not read. */
+/* The state of the thread, 0 where it has none that is found so. Of the state that
+ * holds the lock, which may be another thread's, only the thread's id is read. */
 MW_SCRIPT_INLINE uint64_t mw_script_state(const struct mw_script_layout *layout, const struct mw_script_place *place,
 					  mw_script_read *read, void *context, uint64_t thread_pointer)
 {

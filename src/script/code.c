@@ -39,6 +39,22 @@ void python_codes_deinit(struct mw_map *codes)
 	mw_map_deinit(codes);
 }
 
+static uint64_t word_at(const uint8_t *bytes, uint16_t offset)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes + offset, sizeof(word));
+	return word;
+}
+
+static uint32_t half_at(const uint8_t *bytes, uint16_t offset)
+{
+	uint32_t half;
+
+	memcpy(&half, bytes + offset, sizeof(half));
+	return half;
+}
+
 static size_t put_utf8(uint32_t character, char *out)
 {
 	if (character < 0x80) {
@@ -75,8 +91,8 @@ static char *read_text(const struct python_layout *layout, pid_t tid, mw_addr ob
 
 	if (!mw_peek(tid, object, head, sizeof(head)))
 		return NULL;
-	length = python_word(head, PYTHON_TEXT_SIZE);
-	state = python_half(head, PYTHON_TEXT_STATE);
+	length = word_at(head, PYTHON_TEXT_SIZE);
+	state = half_at(head, PYTHON_TEXT_STATE);
 	/* interned: 2 bits; kind: 3 bits, bytes of a character; compact; ascii. */
 	kind = state >> 2 & 7;
 	if (!(state & 1u << 5) || (kind != 1 && kind != 2 && kind != 4) || length > UINT32_MAX)
@@ -111,7 +127,7 @@ static bool read_table(pid_t tid, mw_addr object, struct python_code *code)
 
 	if (!mw_peek(tid, object, head, sizeof(head)))
 		return false;
-	size = python_word(head, MW_SCRIPT_BYTES_SIZE);
+	size = word_at(head, MW_SCRIPT_BYTES_SIZE);
 	if (size > TABLE_MAX)
 		return false;
 	code->table = malloc(size + 1);

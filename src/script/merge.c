@@ -73,8 +73,8 @@ struct mw_error *mw_script_merge(struct mw_script *script, pid_t tid, const stru
 			put(&merge, native->frames[i]);
 			continue;
 		}
-		/* On a whole stack each run has a frame of the loop: one that is not recognised, as in a part of it that
-		 * stands elsewhere, is within the others, where things are rare. */
+		/* On a whole stack each run has a frame of the loop. Where one was not recognised, as in a part of the
+		 * loop that stands elsewhere, it is taken for the innermost. */
 		while (native->cut == MW_STACK_COMPLETE && runs > loops) {
 			MW_TRY(put_run(&merge));
 			runs--;

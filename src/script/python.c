@@ -127,19 +127,18 @@ static bool take_offsets(struct mw_script *script, pid_t tid, const struct pytho
 	return true;
 }
 
-static struct mw_error *refuse(struct mw_script *script, unsigned minor)
+static void refuse(struct mw_script *script, unsigned minor)
 {
 	const char *how = minor > PYTHON_NEWEST ? "is newer than this memwatch knows" : "is none that memwatch knows";
 
 	if (*script->modules->frames_missing)
-		return NULL;
+		return;
 	if (minor)
 		(void)snprintf(script->modules->frames_missing, sizeof(script->modules->frames_missing),
 			       "CPython 3.%u %s: Python frames are missing", minor, how);
 	else
 		(void)snprintf(script->modules->frames_missing, sizeof(script->modules->frames_missing),
 			       "The version of CPython is not known: Python frames are missing");
-	return NULL;
 }
 
 static void add_loop(struct mw_script *script, mw_addr start, uint64_t size)
@@ -160,8 +159,10 @@ static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, cons
 	minor = version_of(module, file);
 	layout = python_layout_of(minor);
 	script->runtime = module->bias + file->runtime;
-	if (!layout || !take_offsets(script, tid, layout))
-		return refuse(script, minor);
+	if (!layout || !take_offsets(script, tid, layout)) {
+		refuse(script, minor);
+		return NULL;
+	}
 	MW_TRY(mw_modules_add_named(script->modules, MW_NAMED_FRAMES_PYTHON, &script->named, &script->module));
 	script->layout = &script->own;
 	if (layout->current_thread != MW_SCRIPT_NO_FIELD)

@@ -34,7 +34,6 @@ struct python_layout {
 #define PYTHON_TEXT_SIZE  16 /* in a string: characters */
 #define PYTHON_TEXT_STATE 32
 
-#define PYTHON_OLDEST 9
 #define PYTHON_NEWEST 13
 
 /* NULL: not known. */
@@ -70,21 +69,7 @@ struct mw_script {
 /* The number of a frame in script->named, which it gets where it is new. Errors: MEMORY. */
 struct mw_error *python_name(struct mw_script *script, pid_t tid, const struct mw_script_ref *ref,
 			     uint32_t *number) MW_MUST_CHECK;
+/* Free code objects, and the map. */
 void python_codes_deinit(struct mw_map *codes);
-static inline uint64_t python_word(const uint8_t *bytes, uint16_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, bytes + offset, sizeof(word));
-	return word;
-}
-
-static inline uint32_t python_half(const uint8_t *bytes, uint16_t offset)
-{
-	uint32_t half;
-
-	memcpy(&half, bytes + offset, sizeof(half));
-	return half;
-}
 
 #endif

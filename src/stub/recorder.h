@@ -192,6 +192,7 @@ STUB_API void stub_ask_script(struct stub_visit *visit, uint64_t addr);
 /* script.c: the frames of the interpreter that the thread runs, into room for control->script.frames of them: how many, and
  * MW_RING_SCRIPT_CUT. `*hash`: of what they are; 0: there are none. */
 STUB_API uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *refs, uint64_t *hash);
+/* Memory is going: no frames are read there any more. */
 STUB_API void stub_script_forget(struct mw_ring_control *control, uint64_t start, uint64_t end);
 /* … in the scratch of the thread's ring: have memwatch read their code objects, where it has not, as they may be gone soon. */
 STUB_API void stub_script_learn(struct stub_visit *visit, const struct mw_script_ref *refs, uint32_t count);

@@ -58,7 +58,6 @@ static inline bool holds(const struct mw_ring_region *region, uint64_t addr)
 	return addr - region->low < region->high - region->low;
 }
 
-/* Memory is going: nothing is read there any more, until memwatch has looked again. */
 STUB_RARE void stub_script_forget(struct mw_ring_control *control, uint64_t start, uint64_t end)
 {
 	struct mw_ring_region *ranges = stub_at(control, control->script.ranges);
@@ -129,8 +128,6 @@ STUB_RARE uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *r
 	if (!state)
 		return 0;
 	count = mw_script_frames(&script->layout, read_word, &reader, state, refs, script->frames, &cut);
-	if (unlikely(cut))
-		__atomic_fetch_add(&visit->control->script_cut, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < count; i++)
 		sum = mw_script_mix(mw_script_mix(sum, refs[i].code ^ refs[i].check), refs[i].at);
 	sum = mw_script_mix(sum, cut);
