@@ -29,6 +29,7 @@ const char *mw_stack_end_name(enum mw_stack_end end);
 enum mw_language {
 	MW_LANGUAGE_NATIVE,
 	MW_LANGUAGE_PYTHON,
+	MW_LANGUAGE_JAVA,
 };
 
 /* For reports; "?" for a number that is none of them. Static text. */

@@ -28,6 +28,7 @@ const char *mw_language_name(enum mw_language language)
 	static const char *const names[] = {
 		[MW_LANGUAGE_NATIVE] = "native",
 		[MW_LANGUAGE_PYTHON] = "python",
+		[MW_LANGUAGE_JAVA] = "java",
 	};
 
 	return NAME_OF(names, language);

@@ -448,7 +448,9 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 		framer->modules[i].generated = is_generated_module(&input->modules[i]);
 		framer->modules[i].interprets = mw_suspects_interprets(input->modules[i].path);
 		if (mw_named_frames_are_of(input->modules[i].path))
-			framer->modules[i].language = MW_LANGUAGE_PYTHON;
+			framer->modules[i].language = strcmp(input->modules[i].path, MW_NAMED_FRAMES_JAVA) == 0
+							      ? MW_LANGUAGE_JAVA
+							      : MW_LANGUAGE_PYTHON;
 	}
 	err = stack_ids_create(input->modules, count, &framer->code, &framer->ids);
 	if (err) {

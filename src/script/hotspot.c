@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* hotspot.c: which virtual machine a process has (hotspot.h). */
+#include "script/hotspot.h"
+
+#include "base/path.h"
+#include "script/hotspot_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mw_error *mw_hotspot_create(struct mw_modules *modules, struct mw_hotspot **out)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return mw_error_nomem();
+	(*out)->modules = modules;
+	return NULL;
+}
+
+void mw_hotspot_destroy(struct mw_hotspot *hotspot)
+{
+	if (!hotspot)
+		return;
+	hotspot_answers_deinit(&hotspot->answers);
+	free(hotspot);
+}
+
+bool mw_hotspot_is_there(const struct mw_hotspot *hotspot)
+{
+	return hotspot && hotspot->is_there;
+}
+
+uint32_t mw_hotspot_module(const struct mw_hotspot *hotspot)
+{
+	return hotspot->module;
+}
+
+static void refuse(struct mw_hotspot *hotspot)
+{
+	unsigned version = hotspot->layout.version;
+	const char *how = version > HOTSPOT_NEWEST   ? "is newer than this memwatch knows"
+			  : version < HOTSPOT_OLDEST ? "is older than this memwatch knows"
+						     : "does not say where its fields are";
+
+	if (*hotspot->modules->frames_missing)
+		return;
+	if (version)
+		(void)snprintf(hotspot->modules->frames_missing, sizeof(hotspot->modules->frames_missing),
+			       "HotSpot %u %s: Java frames are missing", version, how);
+	else
+		(void)snprintf(hotspot->modules->frames_missing, sizeof(hotspot->modules->frames_missing),
+			       "The version of HotSpot is not known: Java frames are missing");
+}
+
+static struct mw_error *take_in_module(struct mw_hotspot *hotspot, pid_t tid, const struct mw_module *module)
+{
+	const struct hotspot_file *file;
+	bool has;
+
+	/* Of other files not all symbols are looked through for this. */
+	if (module->elf->machine != EM_X86_64 || strcmp(mw_path_name(module->path), "libjvm.so") != 0)
+		return NULL;
+	MW_TRY(hotspot_file_of(module->elf, &file, &has));
+	if (!has)
+		return NULL;
+	if (!hotspot_read_layout(file, module->bias, tid, &hotspot->layout) ||
+	    hotspot->layout.version < HOTSPOT_OLDEST || hotspot->layout.version > HOTSPOT_NEWEST) {
+		refuse(hotspot);
+		return NULL;
+	}
+	MW_TRY(mw_modules_add_named(hotspot->modules, MW_NAMED_FRAMES_JAVA, &hotspot->named, &hotspot->module));
+	hotspot->has_layout = true;
+	return NULL;
+}
+
+struct mw_error *mw_hotspot_take_in(struct mw_hotspot *hotspot, pid_t tid)
+{
+	for (; !hotspot->has_layout && hotspot->seen < mw_modules_count(hotspot->modules); hotspot->seen++) {
+		const struct mw_module *module = mw_modules_get(hotspot->modules, hotspot->seen);
+
+		if (module->elf && !module->gone)
+			MW_TRY(take_in_module(hotspot, tid, module));
+	}
+	if (hotspot->has_layout && !hotspot->is_there)
+		hotspot->is_there = hotspot_take_heaps(hotspot, tid);
+	return NULL;
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT
+/* hotspot_structs.c: what libjvm.so says of its structures (hotspot_parts.h). */
+#include "script/hotspot_parts.h"
+
+#include "proc/peek.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE    4096u
+#define PAGES   64     /* kept while the tables are read */
+#define ENTRIES 16384u /* of a table, at most */
+#define ENTRY   128u   /* bytes of an entry, at most */
+#define NAME    96     /* characters of a name, those of longer ones are none of ours */
+
+/* --- what the file exports ---------------------------------------------------------------------------------------- */
+
+static const char *const exports[HOTSPOT_EXPORTS] = {
+	[HOTSPOT_STRUCTS] = "gHotSpotVMStructs",
+	[HOTSPOT_STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
+	[HOTSPOT_STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
+	[HOTSPOT_STRUCT_FIELD] = "gHotSpotVMStructEntryFieldNameOffset",
+	[HOTSPOT_STRUCT_FIELD_TYPE] = "gHotSpotVMStructEntryTypeStringOffset",
+	[HOTSPOT_STRUCT_IS_STATIC] = "gHotSpotVMStructEntryIsStaticOffset",
+	[HOTSPOT_STRUCT_OFFSET] = "gHotSpotVMStructEntryOffsetOffset",
+	[HOTSPOT_STRUCT_ADDRESS] = "gHotSpotVMStructEntryAddressOffset",
+	[HOTSPOT_TYPES_TABLE] = "gHotSpotVMTypes",
+	[HOTSPOT_TYPE_STRIDE] = "gHotSpotVMTypeEntryArrayStride",
+	[HOTSPOT_TYPE_NAME] = "gHotSpotVMTypeEntryTypeNameOffset",
+	[HOTSPOT_TYPE_SIZE] = "gHotSpotVMTypeEntrySizeOffset",
+	[HOTSPOT_CONSTANTS] = "gHotSpotVMIntConstants",
+	[HOTSPOT_CONSTANT_STRIDE] = "gHotSpotVMIntConstantEntryArrayStride",
+	[HOTSPOT_CONSTANT_NAME] = "gHotSpotVMIntConstantEntryNameOffset",
+	[HOTSPOT_CONSTANT_VALUE] = "gHotSpotVMIntConstantEntryValueOffset",
+};
+
+static bool visit(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct hotspot_file *file = context;
+	bool has_all = true;
+
+	if (strncmp(symbol->name, "gHotSpotVM", strlen("gHotSpotVM")) != 0)
+		return true;
+	for (unsigned i = 0; i < HOTSPOT_EXPORTS; i++) {
+		if (strcmp(symbol->name, exports[i]) == 0)
+			file->exports[i] = symbol->vaddr;
+		has_all = has_all && file->exports[i];
+	}
+	return !has_all;
+}
+
+static struct mw_error *make_file(struct mw_elf *elf, const void *context, void **out)
+{
+	struct hotspot_file *file = calloc(1, sizeof(*file));
+	struct mw_error *err;
+
+	(void)context;
+	if (!file)
+		return mw_error_nomem();
+	err = mw_error_if_memory(mw_elf_each_symbol(elf, visit, file));
+	if (err) {
+		free(file);
+		return err;
+	}
+	*out = file;
+	return NULL;
+}
+
+struct mw_error *hotspot_file_of(struct mw_elf *elf, const struct hotspot_file **out, bool *has)
+{
+	static const struct mw_elf_fact_kind kind = {make_file, free};
+	static const uint64_t key[2] = {0, 0};
+	const void *found = NULL;
+
+	MW_TRY(mw_elf_fact(elf, &kind, key, NULL, &found));
+	*out = found;
+	*has = true;
+	for (unsigned i = 0; i < HOTSPOT_EXPORTS; i++)
+		*has = *has && (*out)->exports[i];
+	return NULL;
+}
+
+/* --- which fields are wanted -------------------------------------------------------------------------------------- */
+
+struct wanted {
+	const char *type, *field;
+	enum hotspot_field_id id;
+	bool needed;
+};
+
+static const struct wanted wanted[] = {
+	{"Abstract_VM_Version", "_vm_major_version", HOTSPOT_VERSION, true},
+	{"CodeCache", "_heaps", HOTSPOT_HEAPS, true},
+	{"AbstractInterpreter", "_code", HOTSPOT_INTERPRETER, true},
+	{"StubRoutines", "_call_stub_return_address", HOTSPOT_CALL_STUB_RETURN, true},
+	{"GrowableArrayBase", "_len", HOTSPOT_ARRAY_LENGTH, true},
+	{"GrowableArray<int>", "_data", HOTSPOT_ARRAY_DATA, true},
+	{"StubQueue", "_stub_buffer", HOTSPOT_QUEUE_BUFFER, true},
+	{"VirtualSpace", "_low", HOTSPOT_SPACE_LOW, true},
+	{"VirtualSpace", "_low_boundary", HOTSPOT_SPACE_LOW_BOUNDARY, true},
+	{"VirtualSpace", "_high_boundary", HOTSPOT_SPACE_HIGH_BOUNDARY, true},
+	{"CodeHeap", "_memory", HOTSPOT_HEAP_MEMORY, true},
+	{"CodeHeap", "_segmap", HOTSPOT_HEAP_SEGMENTS, true},
+	{"CodeHeap", "_log2_segment_size", HOTSPOT_HEAP_SEGMENT_SHIFT, true},
+	{"HeapBlock::Header", "_used", HOTSPOT_BLOCK_USED, true},
+	{"CodeBlob", "_name", HOTSPOT_BLOB_NAME, true},
+	{"CodeBlob", "_size", HOTSPOT_BLOB_SIZE, true},
+	{"CodeBlob", "_code_begin", HOTSPOT_BLOB_CODE_BEGIN, false},
+	{"CodeBlob", "_code_end", HOTSPOT_BLOB_CODE_END, false},
+	{"CodeBlob", "_code_offset", HOTSPOT_BLOB_CODE_OFFSET, false},
+	{"CodeBlob", "_data_offset", HOTSPOT_BLOB_DATA_OFFSET, true},
+	{"CodeBlob", "_frame_size", HOTSPOT_BLOB_FRAME_SIZE, true},
+	{"CodeBlob", "_frame_complete_offset", HOTSPOT_BLOB_FRAME_COMPLETE, true},
+	{"CodeBlob", "_mutable_data", HOTSPOT_BLOB_MUTABLE, false},
+	{"CodeBlob", "_relocation_size", HOTSPOT_BLOB_RELOCATION_SIZE, false},
+	{"CompiledMethod", "_method", HOTSPOT_NMETHOD_METHOD, true},
+	{"nmethod", "_method", HOTSPOT_NMETHOD_METHOD, true},
+	{"nmethod", "_compile_id", HOTSPOT_NMETHOD_COMPILE_ID, true},
+	{"nmethod", "_immutable_data", HOTSPOT_NMETHOD_IMMUTABLE, false},
+	{"nmethod", "_metadata_offset", HOTSPOT_NMETHOD_METADATA, false},
+	{"CompiledMethod", "_scopes_data_begin", HOTSPOT_NMETHOD_SCOPES_BEGIN, false},
+	{"nmethod", "_scopes_data_begin", HOTSPOT_NMETHOD_SCOPES_BEGIN, false},
+	{"nmethod", "_scopes_data_offset", HOTSPOT_NMETHOD_SCOPES_OFFSET, false},
+	{"nmethod", "_scopes_pcs_offset", HOTSPOT_NMETHOD_PCS_OFFSET, true},
+	{"nmethod", "_dependencies_offset", HOTSPOT_NMETHOD_DEPENDENCIES_OFFSET, false},
+	{"nmethod", "_orig_pc_offset", HOTSPOT_NMETHOD_ORIGINAL_PC, false},
+	{"CompiledMethod", "_deopt_handler_begin", HOTSPOT_NMETHOD_DEOPT_BEGIN, false},
+	{"CompiledMethod", "_deopt_mh_handler_begin", HOTSPOT_NMETHOD_DEOPT_MH_BEGIN, false},
+	{"nmethod", "_deopt_handler_begin", HOTSPOT_NMETHOD_DEOPT_BEGIN, false},
+	{"nmethod", "_deopt_mh_handler_begin", HOTSPOT_NMETHOD_DEOPT_MH_BEGIN, false},
+	{"nmethod", "_deopt_handler_offset", HOTSPOT_NMETHOD_DEOPT_OFFSET, false},
+	{"nmethod", "_deopt_mh_handler_offset", HOTSPOT_NMETHOD_DEOPT_MH_OFFSET, false},
+	{"PcDesc", "_pc_offset", HOTSPOT_PC_OFFSET, true},
+	{"PcDesc", "_scope_decode_offset", HOTSPOT_PC_SCOPE, true},
+	{"Method", "_constMethod", HOTSPOT_METHOD_CONST, true},
+	{"ConstMethod", "_constants", HOTSPOT_CONST_CONSTANTS, true},
+	{"ConstMethod", "_constMethod_size", HOTSPOT_CONST_SIZE, true},
+	{"ConstMethod", "_flags", HOTSPOT_CONST_FLAGS, true},
+	{"ConstMethod", "_flags._flags", HOTSPOT_CONST_FLAGS, true},
+	{"ConstMethod", "_code_size", HOTSPOT_CONST_CODE_SIZE, true},
+	{"ConstMethod", "_name_index", HOTSPOT_CONST_NAME, true},
+	{"ConstMethod", "_method_idnum", HOTSPOT_CONST_NUMBER, true},
+	{"ConstantPool", "_pool_holder", HOTSPOT_POOL_HOLDER, true},
+	{"ConstantPool", "_length", HOTSPOT_POOL_LENGTH, true},
+	{"ConstantPool", "_source_file_name_index", HOTSPOT_POOL_SOURCE, false},
+	{"Klass", "_name", HOTSPOT_KLASS_NAME, true},
+	{"Symbol", "_length", HOTSPOT_SYMBOL_LENGTH, true},
+	{"Symbol", "_body", HOTSPOT_SYMBOL_BODY, true},
+};
+
+static const char *const types[HOTSPOT_TYPES] = {
+	[HOTSPOT_BLOCK_TYPE] = "HeapBlock",
+	[HOTSPOT_POOL_TYPE] = "ConstantPool",
+	[HOTSPOT_CONST_TYPE] = "ConstMethod",
+	[HOTSPOT_PC_TYPE] = "PcDesc",
+};
+
+/* How a number of such a type is read. What is neither here nor has an address is an int. */
+static void set_kind(struct hotspot_field *field, const char *type)
+{
+	static const struct {
+		const char *type;
+		uint8_t size;
+		bool is_signed;
+	} kinds[] = {
+		{"bool", 1, false},    {"u1", 1, false},           {"u2", 2, false},     {"jushort", 2, false},
+		{"int16_t", 2, true},  {"uint16_t", 2, false},     {"u4", 4, false},     {"uint32_t", 4, false},
+		{"address", 8, false}, {"unsigned int", 4, false}, {"size_t", 8, false},
+	};
+	size_t length = strlen(type);
+
+	field->size = 4;
+	field->is_signed = true;
+	if (length && type[length - 1] == '*') {
+		field->size = 8;
+		field->is_signed = false;
+	}
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(type, kinds[i].type) == 0) {
+			field->size = kinds[i].size;
+			field->is_signed = kinds[i].is_signed;
+		}
+}
+
+/* --- reading the tables ------------------------------------------------------------------------------------------- */
+
+struct reader {
+	pid_t tid;
+	unsigned next;
+	mw_addr at[PAGES];
+	uint8_t pages[PAGES][PAGE];
+};
+
+static const uint8_t *page_of(struct reader *reader, mw_addr page)
+{
+	unsigned number;
+
+	/* Empty ones have the page 0. */
+	for (unsigned i = 0; page && i < PAGES; i++)
+		if (reader->at[i] == page)
+			return reader->pages[i];
+	number = reader->next++ % PAGES;
+	reader->at[number] = 0;
+	if (!page || !mw_peek(reader->tid, page, reader->pages[number], PAGE))
+		return NULL;
+	reader->at[number] = page;
+	return reader->pages[number];
+}
+
+static bool read_bytes(struct reader *reader, mw_addr addr, void *out, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		size_t offset = (addr + done) % PAGE, part = PAGE - offset < size - done ? PAGE - offset : size - done;
+		const uint8_t *page = page_of(reader, addr + done - offset);
+
+		if (!page)
+			return false;
+		memcpy((uint8_t *)out + done, page + offset, part);
+		done += part;
+	}
+	return true;
+}
+
+/* Longer text is cut. False: there is none. */
+static bool read_text(struct reader *reader, mw_addr addr, char out[NAME])
+{
+	for (size_t done = 0; done < NAME - 1;) {
+		size_t offset = (addr + done) % PAGE,
+		       part = PAGE - offset < NAME - 1 - done ? PAGE - offset : NAME - 1 - done;
+		const uint8_t *page = page_of(reader, addr + done - offset);
+
+		if (!page)
+			return false;
+		memcpy(out + done, page + offset, part);
+		if (memchr(out + done, 0, part))
+			return true;
+		done += part;
+	}
+	out[NAME - 1] = '\0';
+	return true;
+}
+
+struct table {
+	struct reader *reader;
+	uint64_t exports[HOTSPOT_EXPORTS]; /* as they are in the process */
+	mw_addr at;                        /* of the entry */
+	uint64_t stride;
+	unsigned left;
+	uint8_t entry[ENTRY];
+};
+
+static bool read_exports(struct table *table, const struct hotspot_file *file, uint64_t bias)
+{
+	for (unsigned i = 0; i < HOTSPOT_EXPORTS; i++)
+		if (!read_bytes(table->reader, bias + file->exports[i], &table->exports[i], sizeof(table->exports[i])))
+			return false;
+	return true;
+}
+
+static bool open_table(struct table *table, enum hotspot_export array, enum hotspot_export stride)
+{
+	table->stride = table->exports[stride];
+	table->at = table->exports[array] - table->stride;
+	table->left = ENTRIES;
+	return table->stride >= 8 && table->stride <= ENTRY;
+}
+
+static bool next_entry(struct table *table)
+{
+	table->at += table->stride;
+	return table->left-- && read_bytes(table->reader, table->at, table->entry, table->stride);
+}
+
+/* A member of the entry, `size` bytes of it. */
+static uint64_t member(const struct table *table, enum hotspot_export id, size_t size)
+{
+	uint64_t offset = table->exports[id], value = 0;
+
+	if (offset <= table->stride - size)
+		memcpy(&value, table->entry + offset, size);
+	return value;
+}
+
+static bool text_member(const struct table *table, enum hotspot_export id, char out[NAME])
+{
+	return read_text(table->reader, member(table, id, 8), out);
+}
+
+static void read_structs(struct table *table, struct hotspot_layout *layout)
+{
+	char type[NAME], name[NAME], kind[NAME];
+
+	if (!open_table(table, HOTSPOT_STRUCTS, HOTSPOT_STRUCT_STRIDE))
+		return;
+	while (next_entry(table) && text_member(table, HOTSPOT_STRUCT_TYPE, type) &&
+	       text_member(table, HOTSPOT_STRUCT_FIELD, name)) {
+		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+			struct hotspot_field *field = &layout->fields[wanted[i].id];
+
+			if (field->there || strcmp(name, wanted[i].field) != 0 || strcmp(type, wanted[i].type) != 0)
+				continue;
+			field->there = true;
+			if (member(table, HOTSPOT_STRUCT_IS_STATIC, 4))
+				field->address = member(table, HOTSPOT_STRUCT_ADDRESS, 8);
+			else
+				field->offset = (uint32_t)member(table, HOTSPOT_STRUCT_OFFSET, 8);
+			set_kind(field, text_member(table, HOTSPOT_STRUCT_FIELD_TYPE, kind) ? kind : "");
+		}
+	}
+}
+
+static void read_types(struct table *table, struct hotspot_layout *layout)
+{
+	char name[NAME];
+
+	if (!open_table(table, HOTSPOT_TYPES_TABLE, HOTSPOT_TYPE_STRIDE))
+		return;
+	while (next_entry(table) && text_member(table, HOTSPOT_TYPE_NAME, name))
+		for (unsigned i = 0; i < HOTSPOT_TYPES; i++)
+			if (strcmp(name, types[i]) == 0)
+				layout->sizes[i] = (uint32_t)member(table, HOTSPOT_TYPE_SIZE, 8);
+}
+
+static void read_constants(struct table *table, struct hotspot_layout *layout)
+{
+	char name[NAME];
+
+	if (!open_table(table, HOTSPOT_CONSTANTS, HOTSPOT_CONSTANT_STRIDE))
+		return;
+	while (next_entry(table) && text_member(table, HOTSPOT_CONSTANT_NAME, name))
+		if (strcmp(name, "ConstMethod::_has_linenumber_table") == 0 ||
+		    strcmp(name, "ConstMethodFlags::_misc_has_linenumber_table") == 0)
+			layout->has_lines = (uint32_t)member(table, HOTSPOT_CONSTANT_VALUE, 4);
+}
+
+#define OFFSET_MAX 4096u /* of a field in its object */
+#define OBJECT_MAX 4096u /* … its size */
+
+/* Is all there that the code of that version is read by? */
+static bool is_complete(const struct hotspot_layout *layout)
+{
+	const struct hotspot_field *fields = layout->fields;
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (wanted[i].needed && !fields[wanted[i].id].there)
+			return false;
+	for (unsigned i = 0; i < HOTSPOT_FIELDS; i++)
+		if (fields[i].offset > OFFSET_MAX)
+			return false;
+	for (unsigned i = 0; i < HOTSPOT_TYPES; i++)
+		if (!layout->sizes[i] || layout->sizes[i] > OBJECT_MAX)
+			return false;
+	return (fields[HOTSPOT_BLOB_CODE_OFFSET].there ||
+		(fields[HOTSPOT_BLOB_CODE_BEGIN].there && fields[HOTSPOT_BLOB_CODE_END].there)) &&
+	       (fields[HOTSPOT_NMETHOD_SCOPES_OFFSET].there || fields[HOTSPOT_NMETHOD_SCOPES_BEGIN].there) &&
+	       (fields[HOTSPOT_NMETHOD_METADATA].there ||
+		(fields[HOTSPOT_BLOB_MUTABLE].there && fields[HOTSPOT_BLOB_RELOCATION_SIZE].there)) &&
+	       (fields[HOTSPOT_NMETHOD_IMMUTABLE].there ? fields[HOTSPOT_NMETHOD_SCOPES_OFFSET].there
+							: fields[HOTSPOT_NMETHOD_DEPENDENCIES_OFFSET].there);
+}
+
+bool hotspot_read_layout(const struct hotspot_file *file, uint64_t bias, pid_t tid, struct hotspot_layout *out)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+	struct table table = {.reader = reader};
+	int32_t version = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!reader)
+		return false;
+	reader->tid = tid;
+	if (read_exports(&table, file, bias)) {
+		read_structs(&table, out);
+		read_types(&table, out);
+		read_constants(&table, out);
+	}
+	if (mw_peek(tid, out->fields[HOTSPOT_VERSION].address, &version, sizeof(version)) && version > 0)
+		out->version = (unsigned)version;
+	free(reader);
+	return out->version && is_complete(out);
+}
+
+/* --- reading by it ------------------------------------------------------------------------------------------------ */
+
+int64_t hotspot_number(const struct hotspot_layout *layout, const uint8_t *object, size_t have,
+		       enum hotspot_field_id id)
+{
+	const struct hotspot_field *field = &layout->fields[id];
+	uint64_t value = 0;
+
+	if (!field->there || field->offset > have || field->size > have - field->offset)
+		return 0;
+	memcpy(&value, object + field->offset, field->size);
+	if (field->is_signed && field->size < 8 && value >> (8 * field->size - 1))
+		value |= ~UINT64_C(0) << (8 * field->size);
+	return (int64_t)value;
+}
+
+bool hotspot_address(const struct hotspot_layout *layout, pid_t tid, mw_addr object, enum hotspot_field_id id,
+		     mw_addr *out)
+{
+	return mw_peek(tid, object + layout->fields[id].offset, out, sizeof(*out)) && *out;
+}
