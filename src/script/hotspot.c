@@ -36,6 +36,8 @@ uint32_t mw_hotspot_module(const struct mw_hotspot *hotspot)
 	return hotspot->module;
 }
 
+#define TRIES 64 /* to read tables that are not there */
+
 static void refuse(struct mw_hotspot *hotspot)
 {
 	unsigned version = hotspot->layout.version;
@@ -53,20 +55,37 @@ static void refuse(struct mw_hotspot *hotspot)
 			       "The version of HotSpot is not known: Java frames are missing");
 }
 
-static struct mw_error *take_in_module(struct mw_hotspot *hotspot, pid_t tid, const struct mw_module *module)
+/* A file that exports the tables; the last one of those that came. */
+static struct mw_error *look_at(struct mw_hotspot *hotspot, uint32_t number)
 {
+	const struct mw_module *module = mw_modules_get(hotspot->modules, number);
 	const struct hotspot_file *file;
 	bool has;
 
 	/* Of other files not all symbols are looked through for this. */
-	if (module->elf->machine != EM_X86_64 || strcmp(mw_path_name(module->path), "libjvm.so") != 0)
+	if (!module->elf || module->gone || module->elf->machine != EM_X86_64 ||
+	    strcmp(mw_path_name(module->path), "libjvm.so") != 0)
 		return NULL;
 	MW_TRY(hotspot_file_of(module->elf, &file, &has));
-	if (!has)
-		return NULL;
-	if (!hotspot_read_layout(file, module->bias, tid, &hotspot->layout) ||
-	    hotspot->layout.version < HOTSPOT_OLDEST || hotspot->layout.version > HOTSPOT_NEWEST) {
-		refuse(hotspot);
+	if (has) {
+		hotspot->file = file;
+		hotspot->bias = module->bias;
+		hotspot->tries = TRIES;
+	}
+	return NULL;
+}
+
+/* The dynamic linker may not have come to the tables yet, or not to all of them. */
+static struct mw_error *try_file(struct mw_hotspot *hotspot, pid_t tid)
+{
+	bool complete = hotspot_read_layout(hotspot->file, hotspot->bias, tid, &hotspot->layout);
+	unsigned version = hotspot->layout.version;
+	bool other = version && (version < HOTSPOT_OLDEST || version > HOTSPOT_NEWEST);
+
+	hotspot->tries = other ? 0 : hotspot->tries - 1;
+	if (!complete || other) {
+		if (!hotspot->tries)
+			refuse(hotspot);
 		return NULL;
 	}
 	MW_TRY(mw_modules_add_named(hotspot->modules, MW_NAMED_FRAMES_JAVA, &hotspot->named, &hotspot->module));
@@ -76,12 +95,10 @@ static struct mw_error *take_in_module(struct mw_hotspot *hotspot, pid_t tid, co
 
 struct mw_error *mw_hotspot_take_in(struct mw_hotspot *hotspot, pid_t tid)
 {
-	for (; !hotspot->has_layout && hotspot->seen < mw_modules_count(hotspot->modules); hotspot->seen++) {
-		const struct mw_module *module = mw_modules_get(hotspot->modules, hotspot->seen);
-
-		if (module->elf && !module->gone)
-			MW_TRY(take_in_module(hotspot, tid, module));
-	}
+	for (; !hotspot->has_layout && hotspot->seen < mw_modules_count(hotspot->modules); hotspot->seen++)
+		MW_TRY(look_at(hotspot, hotspot->seen));
+	if (!hotspot->has_layout && hotspot->tries)
+		MW_TRY(try_file(hotspot, tid));
 	if (hotspot->has_layout && !hotspot->is_there)
 		hotspot->is_there = hotspot_take_heaps(hotspot, tid);
 	return NULL;

@@ -181,6 +181,9 @@ struct mw_hotspot {
 	uint32_t seen;   /* modules that were looked at */
 	uint32_t module; /* that stands for the language */
 	struct mw_named_frames *named;
+	const struct hotspot_file *file; /* … and what of them has the tables; as long as the module */
+	uint64_t bias;
+	unsigned tries; /* that are left to read these */
 	bool has_layout, is_there;
 	struct hotspot_layout layout;
 	struct hotspot_heap heaps[MW_HOTSPOT_RANGES];

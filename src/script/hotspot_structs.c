@@ -350,7 +350,8 @@ static bool is_complete(const struct hotspot_layout *layout)
 	for (unsigned i = 0; i < HOTSPOT_TYPES; i++)
 		if (!layout->sizes[i] || layout->sizes[i] > OBJECT_MAX)
 			return false;
-	return (fields[HOTSPOT_BLOB_CODE_OFFSET].there ||
+	return layout->has_lines &&
+	       (fields[HOTSPOT_BLOB_CODE_OFFSET].there ||
 		(fields[HOTSPOT_BLOB_CODE_BEGIN].there && fields[HOTSPOT_BLOB_CODE_END].there)) &&
 	       (fields[HOTSPOT_NMETHOD_SCOPES_OFFSET].there || fields[HOTSPOT_NMETHOD_SCOPES_BEGIN].there) &&
 	       (fields[HOTSPOT_NMETHOD_METADATA].there ||

@@ -164,19 +164,41 @@ static bool is_of_python(const char *file)
 	return found && found[sizeof(directory) - 1] && strchr("./", found[sizeof(directory) - 1]);
 }
 
+/* HotSpot, and the native code of the class library's packages that allocate for those who call them. */
+static bool is_of_java(const char *name)
+{
+	static const char *const names[] = {"libjvm.so", "libjava.so", "libzip.so", "libnio.so", "libnet.so"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 bool mw_suspects_interprets(const char *module)
 {
 	const char *name = module ? mw_path_name(module) : "";
 
-	return strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0 ||
+	return strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0 || is_of_java(name) ||
 	       (module && is_of_python(module));
+}
+
+/* A method of the class library, whose files have no directories. */
+static bool is_of_jdk(const struct mw_report_frame *frame)
+{
+	static const char *const packages[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+
+	for (size_t i = 0; frame->function && i < sizeof(packages) / sizeof(packages[0]); i++)
+		if (strncmp(frame->function, packages[i], strlen(packages[i])) == 0)
+			return true;
+	return false;
 }
 
 /* A line of a script that somebody has written for this program. */
 static bool is_own_script(const struct mw_report_frame *frame)
 {
 	return frame->language != MW_LANGUAGE_NATIVE && frame->file && frame->file[0] != '<' &&
-	       !is_of_python(frame->file);
+	       !is_of_python(frame->file) && !(frame->language == MW_LANGUAGE_JAVA && is_of_jdk(frame));
 }
 
 static bool is_own(const struct mw_report_frame *frame, const char *exe)

@@ -67,6 +67,35 @@ static void test_wrappers(void **state)
 			fail_msg("%s is no wrapper", own[i]);
 }
 
+/* Java's class library is no line of the program's own. */
+static void test_java(void **state)
+{
+	struct mw_report_frame made[] = {
+		{.function = "Java_java_util_zip_Deflater_init",
+		 .module = "/usr/lib/jvm/17/lib/libzip.so",
+		 .interprets = mw_suspects_interprets("/usr/lib/jvm/17/lib/libzip.so")},
+		{.function = "java.util.zip.Deflater.init",
+		 .module = "[java]",
+		 .file = "Deflater.java",
+		 .language = MW_LANGUAGE_JAVA},
+		{.function = "shop.Orders.pack",
+		 .module = "[java]",
+		 .file = "Orders.java",
+		 .language = MW_LANGUAGE_JAVA},
+		{.function = "java.lang.Thread.run",
+		 .module = "[java]",
+		 .file = "Thread.java",
+		 .language = MW_LANGUAGE_JAVA},
+	};
+	struct mw_report_stack stack = {.frames = made, .frame_count = 4};
+
+	(void)state;
+	assert_true(made[0].interprets);
+	assert_int_equal(mw_suspects_frame(&stack, EXE), 2);
+	stack.frame_count = 2;
+	assert_int_equal(mw_suspects_frame(&stack, EXE), 1);
+}
+
 static size_t charged(const char *const (*frames)[2], size_t count, const char *suspect)
 {
 	struct mw_report_frame made[16];
@@ -389,10 +418,15 @@ static void test_storage_of_elements(void **state)
 UNIT_GROUP(suspects)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wrappers),        cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_generated),       cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_order),           cmocka_unit_test(test_collected),
-		cmocka_unit_test(test_held_by_runtime), cmocka_unit_test(test_storage_of_elements),
+		cmocka_unit_test(test_wrappers),
+		cmocka_unit_test(test_java),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_generated),
+		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_collected),
+		cmocka_unit_test(test_held_by_runtime),
+		cmocka_unit_test(test_storage_of_elements),
 		cmocka_unit_test(test_ended),
 	};
 
