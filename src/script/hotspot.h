@@ -78,4 +78,23 @@ struct mw_error *mw_hotspot_name_interpreted(struct mw_hotspot *hotspot, pid_t t
 struct mw_error *mw_hotspot_name_stub(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc,
 				      uint32_t *number) MW_MUST_CHECK;
 
+/* --- its memory --------------------------------------------------------------------------------------------------- */
+
+/* Address space that HotSpot has reserved, and what for. */
+struct mw_hotspot_space {
+	char name[64]; /* "Java heap", "code cache", "class space", "metaspace", "shared classes", "card table", or a
+			* thread's stack: "stack of NAME", which is that of the thread, as /proc has it */
+	mw_addr low, high;
+	uint64_t committed; /* bytes that can be accessed */
+	uint64_t used; /* … that held something when HotSpot last counted it, as G1 does when it collects; 0: unknown */
+};
+
+/*
+ * What it says of its memory. That is not all: no structure tells where ZGC's heap, a collector's bitmaps and stacks of
+ * threads that run no Java are; those of malloc's are not among them. "metaspace" is what classes were found in.
+ * `*spaces` is malloc'ed, in order of addresses. The process may run. Errors: those of mw_maps_read().
+ */
+struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, struct mw_hotspot_space **spaces,
+				   size_t *count) MW_MUST_CHECK;
+
 #endif

@@ -146,13 +146,45 @@ static const struct wanted wanted[] = {
 	{"Klass", "_name", HOTSPOT_KLASS_NAME, true},
 	{"Symbol", "_length", HOTSPOT_SYMBOL_LENGTH, true},
 	{"Symbol", "_body", HOTSPOT_SYMBOL_BODY, true},
+	{"Universe", "_collectedHeap", HOTSPOT_JAVA_HEAP, false},
+	{"CollectedHeap", "_reserved", HOTSPOT_JAVA_HEAP_RESERVED, false},
+	{"MemRegion", "_start", HOTSPOT_REGION_START, false},
+	{"MemRegion", "_word_size", HOTSPOT_REGION_WORDS, false},
+	{"G1CollectedHeap", "_g1mm", HOTSPOT_G1_MONITORING, false},
+	{"G1CollectedHeap", "_monitoring_support", HOTSPOT_G1_MONITORING, false},
+	{"G1MonitoringSupport", "_eden_space_used", HOTSPOT_G1_EDEN_USED, false},
+	{"G1MonitoringSupport", "_survivor_space_used", HOTSPOT_G1_SURVIVOR_USED, false},
+	{"G1MonitoringSupport", "_old_gen_used", HOTSPOT_G1_OLD_USED, false},
+	{"MetaspaceObj", "_shared_metaspace_base", HOTSPOT_ARCHIVE_LOW, false},
+	{"MetaspaceObj", "_shared_metaspace_top", HOTSPOT_ARCHIVE_HIGH, false},
+	{"BarrierSet", "_barrier_set", HOTSPOT_BARRIERS, false},
+	{"CardTableBarrierSet", "_card_table", HOTSPOT_BARRIERS_CARDS, false},
+	{"CardTable", "_byte_map", HOTSPOT_CARDS_MAP, false},
+	{"CardTable", "_byte_map_size", HOTSPOT_CARDS_SIZE, false},
+	{"ClassLoaderDataGraph", "_head", HOTSPOT_LOADERS, false},
+	{"ClassLoaderData", "_next", HOTSPOT_LOADER_NEXT, false},
+	{"ClassLoaderData", "_klasses", HOTSPOT_LOADER_KLASSES, false},
+	{"Klass", "_layout_helper", HOTSPOT_KLASS_LAYOUT, false},
+	{"InstanceKlass", "_constants", HOTSPOT_KLASS_CONSTANTS, false},
+	{"ThreadsSMRSupport", "_java_thread_list", HOTSPOT_THREADS, false},
+	{"ThreadsList", "_length", HOTSPOT_THREADS_LENGTH, false},
+	{"ThreadsList", "_threads", HOTSPOT_THREADS_ITEMS, false},
+	{"JavaThread", "_stack_base", HOTSPOT_THREAD_STACK_BASE, false},
+	{"Thread", "_stack_base", HOTSPOT_THREAD_STACK_BASE, false},
+	{"JavaThread", "_stack_size", HOTSPOT_THREAD_STACK_SIZE, false},
+	{"Thread", "_stack_size", HOTSPOT_THREAD_STACK_SIZE, false},
+	{"JavaThread", "_osthread", HOTSPOT_THREAD_OS, false},
+	{"Thread", "_osthread", HOTSPOT_THREAD_OS, false},
+	{"OSThread", "_thread_id", HOTSPOT_OS_THREAD_ID, false},
+	{"JVMFlag", "flags", HOTSPOT_FLAGS, false},
+	{"JVMFlag", "numFlags", HOTSPOT_FLAG_COUNT, false},
+	{"JVMFlag", "_name", HOTSPOT_FLAG_NAME, false},
+	{"JVMFlag", "_addr", HOTSPOT_FLAG_VALUE, false},
 };
 
 static const char *const types[HOTSPOT_TYPES] = {
-	[HOTSPOT_BLOCK_TYPE] = "HeapBlock",
-	[HOTSPOT_POOL_TYPE] = "ConstantPool",
-	[HOTSPOT_CONST_TYPE] = "ConstMethod",
-	[HOTSPOT_PC_TYPE] = "PcDesc",
+	[HOTSPOT_BLOCK_TYPE] = "HeapBlock", [HOTSPOT_POOL_TYPE] = "ConstantPool", [HOTSPOT_CONST_TYPE] = "ConstMethod",
+	[HOTSPOT_PC_TYPE] = "PcDesc",       [HOTSPOT_FLAG_TYPE] = "JVMFlag",
 };
 
 /* How a number of such a type is read. What is neither here nor has an address is an int. */
@@ -348,7 +380,7 @@ static bool is_complete(const struct hotspot_layout *layout)
 		if (fields[i].offset > OFFSET_MAX)
 			return false;
 	for (unsigned i = 0; i < HOTSPOT_TYPES; i++)
-		if (!layout->sizes[i] || layout->sizes[i] > OBJECT_MAX)
+		if (layout->sizes[i] > OBJECT_MAX || (!layout->sizes[i] && i != HOTSPOT_FLAG_TYPE))
 			return false;
 	return layout->has_lines &&
 	       (fields[HOTSPOT_BLOB_CODE_OFFSET].there ||

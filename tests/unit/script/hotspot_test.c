@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,11 +18,12 @@
 #define SEGMENT  (1u << SHIFT)
 #define SEGMENTS 1024
 #define BLOB_AT  300 /* segment of the blob that tests use */
-#define BLOB_OF  900 /* … segments that it has */
+#define BLOB_OF  700 /* … segments that it has */
 #define CODE     512 /* offset of its code */
 #define CODE_END 4096
 #define STUB_AT  8
 #define STUB_OF  4
+#define PAGE     4096u
 
 /* --- objects, as far as they are read ----------------------------------------------------------------------------- */
 
@@ -220,7 +222,7 @@ static struct blob *add_blob(unsigned at, unsigned of, const char *name)
 /* A method in which another one is inlined at one place. */
 static void add_method(struct rig *rig, unsigned version)
 {
-	struct blob *blob = add_blob(BLOB_AT, 700, "nmethod");
+	struct blob *blob = add_blob(BLOB_AT, BLOB_OF, "nmethod");
 	unsigned one = version >= 20 ? 1 : 0;
 	uint8_t *base = version >= 25 ? immutable : (uint8_t *)blob;
 	struct pc_desc *pcs = (struct pc_desc *)(base + (version >= 25 ? 0x20 : 0x100));
@@ -596,6 +598,49 @@ static void any_bytes_are_survived(void **state)
 	}
 }
 
+/* What is said of memory is in order, and what overlaps is said once. */
+static void spaces_are_told(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t *java_heap = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t region[2] = {(uintptr_t)java_heap, 8 * PAGE / 8}, thread[2], *threads[] = {thread, NULL, thread};
+	const uint64_t *region_at = region;
+	struct {
+		uint64_t *const *items;
+		uint32_t length;
+	} list = {threads, 3}, *list_at = &list;
+	struct mw_hotspot_space *spaces;
+	size_t count, code = 0, heap_at = 0, stacks = 0;
+
+	assert_true(java_heap != MAP_FAILED && !mprotect(java_heap, PAGE, PROT_NONE));
+	thread[0] = (uintptr_t)java_heap + 8 * PAGE; /* a stack in the heap makes no sense */
+	thread[1] = PAGE;
+	set_static(rig, HOTSPOT_JAVA_HEAP, &region_at);
+	set_field(rig, HOTSPOT_JAVA_HEAP_RESERVED, 0, 8);
+	set_field(rig, HOTSPOT_REGION_START, 0, 8);
+	set_field(rig, HOTSPOT_REGION_WORDS, 8, 8);
+	set_static(rig, HOTSPOT_THREADS, &list_at);
+	set_field(rig, HOTSPOT_THREADS_ITEMS, 0, 8);
+	set_field(rig, HOTSPOT_THREADS_LENGTH, 8, 4);
+	set_field(rig, HOTSPOT_THREAD_STACK_BASE, 0, 8);
+	set_field(rig, HOTSPOT_THREAD_STACK_SIZE, 8, 8);
+	for (int round = 0; round < 2; round++) {
+		assert_null(mw_hotspot_spaces(rig->hotspot, getpid(), &spaces, &count));
+		code = heap_at = stacks = 0;
+		for (size_t i = 0; i < count; i++) {
+			assert_true(spaces[i].low < spaces[i].high && (!i || spaces[i - 1].high <= spaces[i].low));
+			code += strcmp(spaces[i].name, "code cache") == 0 && spaces[i].low == (uintptr_t)memory;
+			heap_at += strcmp(spaces[i].name, "Java heap") == 0 && spaces[i].low == (uintptr_t)java_heap &&
+				   spaces[i].committed == 7 * PAGE;
+			stacks += strncmp(spaces[i].name, "stack of", 8) == 0;
+		}
+		assert_true(code == 1 && heap_at == 1 && stacks == (size_t)round);
+		free(spaces);
+		thread[0] = (uintptr_t)java_heap - PAGE;
+	}
+	assert_int_equal(munmap(java_heap, 8 * PAGE), 0);
+}
+
 #define OF_BOTH(test)                                                                                                  \
 	cmocka_unit_test_setup_teardown(test, set_up_17, tear_down),                                                   \
 		cmocka_unit_test_setup_teardown(test, set_up_25, tear_down)
@@ -611,6 +656,7 @@ UNIT_GROUP(hotspot)
 		OF_BOTH(interpreted_methods_are_named),
 		OF_BOTH(circles_end),
 		OF_BOTH(any_bytes_are_survived),
+		OF_BOTH(spaces_are_told),
 		cmocka_unit_test(tables_end),
 		cmocka_unit_test(numbers_are_unpacked),
 		cmocka_unit_test(lines_are_found_in_any_order),

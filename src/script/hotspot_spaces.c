@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+/* hotspot_spaces.c: what HotSpot has reserved memory for (hotspot.h). */
+#include "script/hotspot_parts.h"
+
+#include "proc/maps.h"
+#include "proc/peek.h"
+#include "proc/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD        8u
+#define SPACES_MAX  16384u
+#define THREADS_MAX 8192u
+#define LOADERS_MAX 100000u
+#define FLAGS_MAX   8192u
+#define NODE        (64u << 20) /* metaspace is reserved in such pieces */
+
+struct spaces {
+	struct mw_hotspot *hotspot;
+	const struct hotspot_layout *layout;
+	pid_t tid;
+	struct mw_maps maps;
+	struct mw_map names; /* of threads, by the id that they know */
+	struct mw_hotspot_space *items;
+	size_t count, capacity;
+	bool no_memory;
+};
+
+static uint64_t committed(const struct spaces *spaces, mw_addr low, mw_addr high)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < spaces->maps.count && spaces->maps.items[i].start < high; i++) {
+		const struct mw_mapping *mapping = &spaces->maps.items[i];
+		mw_addr from = mapping->start > low ? mapping->start : low;
+		mw_addr to = mapping->end < high ? mapping->end : high;
+
+		if (from < to && (mapping->read || mapping->write || mapping->exec))
+			sum += to - from;
+	}
+	return sum;
+}
+
+static bool overlaps(const struct spaces *spaces, mw_addr low, mw_addr high)
+{
+	for (size_t i = 0; i < spaces->count; i++)
+		if (low < spaces->items[i].high && spaces->items[i].low < high)
+			return true;
+	return false;
+}
+
+/* What overlaps one that is known makes no sense, or is known. */
+static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr high, uint64_t used)
+{
+	struct mw_hotspot_space space = {.low = low, .high = high, .used = used};
+
+	if (low >= high || !low || overlaps(spaces, low, high) || spaces->count >= SPACES_MAX)
+		return;
+	if (spaces->count == spaces->capacity) {
+		size_t capacity = spaces->capacity ? spaces->capacity * 2 : 64;
+		struct mw_hotspot_space *items = realloc(spaces->items, capacity * sizeof(*items));
+
+		if (!items) {
+			spaces->no_memory = true;
+			return;
+		}
+		spaces->items = items;
+		spaces->capacity = capacity;
+	}
+	space.committed = committed(spaces, low, high);
+	(void)snprintf(space.name, sizeof(space.name), "%s", name);
+	spaces->items[spaces->count++] = space;
+}
+
+/* A word at a field of an object, or at a static field where that is 0. False: it is not there, or 0. */
+static bool word(const struct spaces *spaces, mw_addr object, enum hotspot_field_id id, uint64_t *out)
+{
+	const struct hotspot_field *field = &spaces->layout->fields[id];
+
+	return field->there && (object || field->address) &&
+	       hotspot_address(spaces->layout, spaces->tid, object ? object : field->address, id, out);
+}
+
+/* --- the Java heap ------------------------------------------------------------------------------------------------ */
+
+/* The value of a flag of the command line, of which `size` bytes. 0: there is none. */
+static uint64_t flag(const struct spaces *spaces, const char *name, size_t size)
+{
+	uint32_t stride = spaces->layout->sizes[HOTSPOT_FLAG_TYPE];
+	uint64_t flags, count, value = 0;
+
+	if (!stride || !word(spaces, 0, HOTSPOT_FLAGS, &flags) || !word(spaces, 0, HOTSPOT_FLAG_COUNT, &count))
+		return 0;
+	for (uint64_t i = 0; i < count && i < FLAGS_MAX; i++) {
+		char text[64] = "";
+		uint64_t at;
+
+		if (!word(spaces, flags + i * stride, HOTSPOT_FLAG_NAME, &at))
+			continue;
+		(void)mw_peek_some(spaces->tid, at, text, strlen(name) + 1);
+		if (strncmp(text, name, sizeof(text)) == 0)
+			return word(spaces, flags + i * stride, HOTSPOT_FLAG_VALUE, &at) &&
+					       mw_peek(spaces->tid, at, &value, size)
+				       ? value
+				       : 0;
+	}
+	return 0;
+}
+
+static uint64_t used_by_g1(const struct spaces *spaces, mw_addr heap)
+{
+	static const enum hotspot_field_id ids[] = {HOTSPOT_G1_EDEN_USED, HOTSPOT_G1_SURVIVOR_USED,
+						    HOTSPOT_G1_OLD_USED};
+	uint64_t monitoring, sum = 0, value;
+
+	if (!flag(spaces, "UseG1GC", 1) || !word(spaces, heap, HOTSPOT_G1_MONITORING, &monitoring))
+		return 0;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		sum += word(spaces, monitoring, ids[i], &value) ? value : 0;
+	return sum;
+}
+
+static void add_java_heap(struct spaces *spaces)
+{
+	uint64_t heap, region, low, words, used;
+
+	if (!word(spaces, 0, HOTSPOT_JAVA_HEAP, &heap) || !spaces->layout->fields[HOTSPOT_JAVA_HEAP_RESERVED].there)
+		return;
+	region = heap + spaces->layout->fields[HOTSPOT_JAVA_HEAP_RESERVED].offset;
+	if (!word(spaces, region, HOTSPOT_REGION_START, &low) || !word(spaces, region, HOTSPOT_REGION_WORDS, &words) ||
+	    words > (UINT64_MAX - low) / WORD)
+		return;
+	used = used_by_g1(spaces, heap);
+	add(spaces, "Java heap", low, low + words * WORD, used <= words * WORD ? used : 0);
+}
+
+/* Which bytes of the heap were written to, for collectors that have generations. */
+static void add_card_table(struct spaces *spaces)
+{
+	uint64_t barriers, cards, map, size;
+
+	if ((flag(spaces, "UseG1GC", 1) || flag(spaces, "UseParallelGC", 1) || flag(spaces, "UseSerialGC", 1)) &&
+	    word(spaces, 0, HOTSPOT_BARRIERS, &barriers) && word(spaces, barriers, HOTSPOT_BARRIERS_CARDS, &cards) &&
+	    word(spaces, cards, HOTSPOT_CARDS_MAP, &map) && word(spaces, cards, HOTSPOT_CARDS_SIZE, &size) &&
+	    size <= UINT64_MAX - map)
+		add(spaces, "card table", map, map + size, 0);
+}
+
+/* --- classes ------------------------------------------------------------------------------------------------------ */
+
+static bool is_anonymous(const struct mw_mapping *mapping)
+{
+	return !mapping->inode && !mapping->shared && !mapping->exec;
+}
+
+/* Where the anonymous memory around a mapping begins that no other kind of memory cuts off from it, `within` bytes of
+ * `addr`; metaspace is reserved at multiples of 16 MiB, or of 4 MiB in older versions. */
+static mw_addr begin_of(const struct spaces *spaces, const struct mw_mapping *mapping, mw_addr addr, uint64_t within)
+{
+	mw_addr low = mapping->start;
+
+	for (const struct mw_mapping *before = mapping; before > spaces->maps.items; before--, low = before->start)
+		if (before[-1].end != before->start || !is_anonymous(&before[-1]) || addr - before[-1].start > within)
+			break;
+	for (unsigned shift = 24; shift >= 22; shift -= 2) {
+		mw_addr aligned = (low + ((1u << shift) - 1)) >> shift << shift;
+
+		if (aligned <= mapping->start && aligned >= low)
+			return aligned;
+	}
+	return mapping->start;
+}
+
+/* Classes are where one was found, and in what is reserved for more of them. */
+static void add_classes(struct spaces *spaces, const char *name, mw_addr addr, uint64_t reserved)
+{
+	const struct mw_mapping *mapping = mw_maps_find(&spaces->maps, addr), *end;
+	mw_addr low, high;
+
+	if (!mapping || !is_anonymous(mapping) || !mapping->write || overlaps(spaces, addr, addr + 1))
+		return;
+	low = begin_of(spaces, mapping, addr, reserved);
+	end = spaces->maps.items + spaces->maps.count;
+	for (high = mapping->start; mapping < end && mapping->start == high && is_anonymous(mapping); mapping++)
+		high = mapping->end;
+	if (high - low > reserved)
+		high = low + reserved;
+	if (addr < high)
+		add(spaces, name, low, high, 0);
+}
+
+/* The first class of each loader: it stands in the class space, its constants in metaspace. */
+static void add_metaspace(struct spaces *spaces)
+{
+	uint64_t loader, klass, constants, low, high;
+	uint64_t class_space =
+		flag(spaces, "UseCompressedClassPointers", 1) ? flag(spaces, "CompressedClassSpaceSize", 8) : 0;
+	const struct hotspot_field *layout = &spaces->layout->fields[HOTSPOT_KLASS_LAYOUT];
+
+	if (word(spaces, 0, HOTSPOT_ARCHIVE_LOW, &low) && word(spaces, 0, HOTSPOT_ARCHIVE_HIGH, &high))
+		add(spaces, "shared classes", low, high, 0);
+	if (!word(spaces, 0, HOTSPOT_LOADERS, &loader))
+		return;
+	for (unsigned i = 0; i < LOADERS_MAX; i++) {
+		int32_t helper;
+
+		/* That of an array is negative. */
+		if (word(spaces, loader, HOTSPOT_LOADER_KLASSES, &klass) && layout->there &&
+		    mw_peek(spaces->tid, klass + layout->offset, &helper, sizeof(helper)) && helper > 0) {
+			add_classes(spaces, class_space ? "class space" : "metaspace", klass,
+				    class_space ? class_space : NODE);
+			if (word(spaces, klass, HOTSPOT_KLASS_CONSTANTS, &constants))
+				add_classes(spaces, "metaspace", constants, NODE);
+		}
+		if (!word(spaces, loader, HOTSPOT_LOADER_NEXT, &loader))
+			break;
+	}
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+/* Names of all threads. Without memory there are none. */
+static void read_names(struct spaces *spaces)
+{
+	struct mw_status status;
+	pid_t *tids = NULL;
+	size_t count = 0;
+
+	if (!mw_error_none(mw_tasks_read(spaces->tid, &tids, &count)))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		char *name = mw_error_none(mw_status_read(tids[i], &status)) ? strdup(status.name) : NULL;
+
+		if (name && mw_map_get(&spaces->names, (uint64_t)status.ns_pid)) {
+			free(name);
+		} else if (name && !mw_error_none(mw_map_set(&spaces->names, (uint64_t)status.ns_pid, name))) {
+			free(name);
+			break;
+		}
+	}
+	free(tids);
+}
+
+static void add_stack(struct spaces *spaces, mw_addr thread)
+{
+	char name[64] = "stack of a Java thread";
+	const struct hotspot_field *id = &spaces->layout->fields[HOTSPOT_OS_THREAD_ID];
+	uint64_t base, size, os_thread;
+	int32_t tid;
+
+	if (!word(spaces, thread, HOTSPOT_THREAD_STACK_BASE, &base) ||
+	    !word(spaces, thread, HOTSPOT_THREAD_STACK_SIZE, &size) || size > base)
+		return;
+	if (id->there && word(spaces, thread, HOTSPOT_THREAD_OS, &os_thread) &&
+	    mw_peek(spaces->tid, os_thread + id->offset, &tid, sizeof(tid)) && tid > 0) {
+		const char *known = mw_map_get(&spaces->names, (uint64_t)tid);
+
+		if (known)
+			(void)snprintf(name, sizeof(name), "stack of %s", known);
+	}
+	add(spaces, name, base - size, base, 0);
+}
+
+static void add_stacks(struct spaces *spaces)
+{
+	const struct hotspot_field *length = &spaces->layout->fields[HOTSPOT_THREADS_LENGTH];
+	uint64_t list, items, thread;
+	uint32_t count;
+
+	if (!word(spaces, 0, HOTSPOT_THREADS, &list) || !word(spaces, list, HOTSPOT_THREADS_ITEMS, &items) ||
+	    !length->there || !mw_peek(spaces->tid, list + length->offset, &count, sizeof(count)))
+		return;
+	read_names(spaces);
+	for (uint32_t i = 0; i < count && i < THREADS_MAX; i++)
+		if (mw_peek(spaces->tid, items + WORD * (uint64_t)i, &thread, WORD) && thread)
+			add_stack(spaces, thread);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct mw_hotspot_space *left = a, *right = b;
+
+	return (left->low > right->low) - (left->low < right->low);
+}
+
+struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, struct mw_hotspot_space **out, size_t *count)
+{
+	struct spaces spaces = {.hotspot = hotspot, .layout = &hotspot->layout, .tid = tid};
+	void *name;
+
+	MW_TRY(mw_maps_read(tid, &spaces.maps));
+	add_java_heap(&spaces);
+	for (unsigned i = 0; i < hotspot->heap_count; i++)
+		add(&spaces, "code cache", hotspot->heaps[i].low, hotspot->heaps[i].high, 0);
+	add_card_table(&spaces);
+	add_metaspace(&spaces);
+	add_stacks(&spaces);
+	for (size_t i = 0; mw_map_next(&spaces.names, &i, &name);)
+		free(name);
+	mw_map_deinit(&spaces.names);
+	mw_maps_deinit(&spaces.maps);
+	if (spaces.no_memory) {
+		free(spaces.items);
+		return mw_error_nomem();
+	}
+	if (spaces.count)
+		qsort(spaces.items, spaces.count, sizeof(*spaces.items), by_address);
+	*out = spaces.items;
+	*count = spaces.count;
+	return NULL;
+}
