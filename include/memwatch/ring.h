@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   11u
+#define MW_RING_LAYOUT   12u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -163,6 +163,7 @@ enum mw_ring_ask {
 	MW_RING_ASK_REGION,  /* which mapping holds the stack pointer ask_address? */
 	MW_RING_ASK_REFUSED, /* that was asked and memwatch did not know: no question */
 	MW_RING_ASK_SCRIPT,  /* may an interpreter's frames be read at ask_address? The ranges answer */
+	MW_RING_ASK_ROW,     /* what is the row of the return address ask_address? The learned rows answer */
 };
 
 /* … for an address: where is the thread's state? */
@@ -343,6 +344,10 @@ enum mw_row_kind {
 	MW_ROW_FOREIGN,  /* code in no file: the stack is kept up to this frame, and is broken there */
 	MW_ROW_SIGNAL,   /* as SLOW, of a signal frame: what lies below it is not called by what lies above */
 	MW_ROW_CALLED,   /* as FP where the code has called something; where a signal has interrupted it, as FOREIGN */
+	MW_ROW_ASK,      /* code of a runtime that makes it as it goes: memwatch has the row of each return address */
+	/* A frame of HotSpot's interpreter, whose return address follows the frame pointer: see MW_INTERPRETED_SP.
+	 * It is kept as three words: the return address, its method, and where in that it is. */
+	MW_ROW_INTERPRETED,
 	MW_ROW_KINDS
 };
 
@@ -363,6 +368,14 @@ static inline uint64_t mw_row_generated(void)
 {
 	return mw_row(MW_ROW_CALLED, 16, MW_ROW_FP_SAVED, -16);
 }
+
+/* Distances from the frame pointer in a frame of HotSpot's interpreter, of every version since 17. */
+#define MW_INTERPRETED_SP     (-8)  /* the caller's stack pointer, as the call left it */
+#define MW_INTERPRETED_METHOD (-24) /* the method that is run, */
+#define MW_INTERPRETED_AT     (-64) /* … and its bytecode that runs; 0 in a native one */
+#define MW_INTERPRETED_SIZE   72    /* of what the frame has at least below the frame pointer */
+#define MW_INTERPRETED_WORDS  3u /* that such a frame is kept as: its return address with MW_INTERPRETED_FRAME, … */
+#define MW_INTERPRETED_FRAME  (UINT64_C(1) << 63)
 
 static inline enum mw_row_kind mw_row_kind(uint64_t row)
 {

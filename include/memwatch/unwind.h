@@ -21,6 +21,12 @@ struct mw_memory_view {
 	bool (*ends)(void *context, mw_addr addr);
 };
 
+/* What a frame of HotSpot's interpreter runs: the method, and its bytecode (0 in a native one), as addresses. */
+struct mw_interpreted {
+	mw_addr method, at;
+	bool is; /* it is such a frame */
+};
+
 /* One frame as an unwinder sees it, beyond what is kept of it. */
 struct mw_unwound_frame {
 	mw_addr pc;  /* the return address (frame 0: as given) */
@@ -28,6 +34,7 @@ struct mw_unwound_frame {
 	uint32_t module;
 	bool signal;      /* a signal frame: its pc is where the signal interrupted, not a return address */
 	bool undescribed; /* a return address in code without unwind information */
+	struct mw_interpreted interpreted;
 };
 
 struct mw_unwinder;

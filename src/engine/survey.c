@@ -123,6 +123,7 @@ struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *
 	*survey = (struct mw_survey){.arch = arch, .pid = pid, .track_heap = track_heap, .track_vm = track_vm};
 	MW_TRY(mw_modules_create(&survey->modules));
 	MW_TRY(mw_script_create(survey->modules, &survey->script));
+	MW_TRY(mw_java_init(&survey->java, pid, survey->modules));
 	/* What will be changed in there has to be put back, whoever it is by then. */
 	mw_peek_hold(pid);
 	return NULL;
@@ -134,6 +135,7 @@ void mw_survey_deinit(struct mw_survey *survey)
 		mw_peek_let_go(survey->pid);
 	mw_hooks_deinit(&survey->hooks);
 	mw_script_destroy(survey->script);
+	mw_java_deinit(&survey->java);
 	mw_modules_destroy(survey->modules);
 	free(survey->module_class);
 	free(survey->internal.items);
@@ -274,6 +276,7 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 	MW_TRY(mw_hooks_find(&survey->hooks, survey->modules, survey->modules_seen, survey->arch, &memory, true,
 			     survey->track_vm));
 	survey->modules_seen = count;
+	MW_TRY(mw_hotspot_take_in(survey->java.hotspot, tid));
 	return mw_script_take_in(survey->script, tid);
 }
 

@@ -8,6 +8,7 @@
 #define MW_ENGINE_SURVEY_H
 
 #include "alloc/families.h"
+#include "engine/java.h"
 #include "script/script.h"
 #include "symbol/modules.h"
 
@@ -56,6 +57,7 @@ struct mw_survey {
 	const struct mw_arch *arch;
 	struct mw_modules *modules;
 	struct mw_script *script;
+	struct mw_java java;
 	struct mw_hooks hooks;
 	struct mw_hook_info *infos; /* of hooks, for reports; made on demand */
 	uint32_t modules_seen;      /* modules looked at for hooks */

@@ -2,7 +2,6 @@
 /* hotspot.c: which virtual machine a process has (hotspot.h). */
 #include "script/hotspot.h"
 
-#include "base/clock.h"
 #include "base/path.h"
 #include "script/hotspot_parts.h"
 
@@ -32,12 +31,17 @@ bool mw_hotspot_is_there(const struct mw_hotspot *hotspot)
 	return hotspot && hotspot->is_there;
 }
 
+bool mw_hotspot_is_awaited(const struct mw_hotspot *hotspot)
+{
+	return hotspot->has_layout && !hotspot->is_there;
+}
+
 uint32_t mw_hotspot_module(const struct mw_hotspot *hotspot)
 {
 	return hotspot->module;
 }
 
-#define WAIT_NS UINT64_C(10000000000) /* for tables that can't be read yet */
+#define TRIES 64 /* to read tables that are not there */
 
 static void refuse(struct mw_hotspot *hotspot)
 {
@@ -71,7 +75,7 @@ static struct mw_error *look_at(struct mw_hotspot *hotspot, uint32_t number)
 	if (has) {
 		hotspot->file = file;
 		hotspot->bias = module->bias;
-		hotspot->until_ns = mw_clock_ns() + WAIT_NS;
+		hotspot->tries = TRIES;
 	}
 	return NULL;
 }
@@ -83,12 +87,12 @@ static struct mw_error *try_file(struct mw_hotspot *hotspot, pid_t tid)
 	unsigned version = hotspot->layout.version;
 	bool other = version && (version < HOTSPOT_OLDEST || version > HOTSPOT_NEWEST);
 
-	if (other || (!complete && mw_clock_ns() > hotspot->until_ns)) {
-		hotspot->file = NULL;
-		refuse(hotspot);
-	}
-	if (!complete || other)
+	hotspot->tries = other ? 0 : hotspot->tries - 1;
+	if (!complete || other) {
+		if (!hotspot->tries)
+			refuse(hotspot);
 		return NULL;
+	}
 	MW_TRY(mw_modules_add_named(hotspot->modules, MW_NAMED_FRAMES_JAVA, &hotspot->named, &hotspot->module));
 	hotspot->has_layout = true;
 	return NULL;
@@ -98,7 +102,7 @@ struct mw_error *mw_hotspot_take_in(struct mw_hotspot *hotspot, pid_t tid)
 {
 	for (; !hotspot->has_layout && hotspot->seen < mw_modules_count(hotspot->modules); hotspot->seen++)
 		MW_TRY(look_at(hotspot, hotspot->seen));
-	if (!hotspot->has_layout && hotspot->file)
+	if (!hotspot->has_layout && hotspot->tries)
 		MW_TRY(try_file(hotspot, tid));
 	if (hotspot->has_layout && !hotspot->is_there)
 		hotspot->is_there = hotspot_take_heaps(hotspot, tid);

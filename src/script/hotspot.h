@@ -28,6 +28,8 @@ void mw_hotspot_destroy(struct mw_hotspot *hotspot); /* NULL is fine */
 struct mw_error *mw_hotspot_take_in(struct mw_hotspot *hotspot, pid_t tid) MW_MUST_CHECK;
 /* Is there one, with its interpreter, whose code can be read? */
 bool mw_hotspot_is_there(const struct mw_hotspot *hotspot);
+/* … is one that has not set that up yet? */
+bool mw_hotspot_is_awaited(const struct mw_hotspot *hotspot);
 /* The module that stands for the language: a number of those below is a frame's address in it. Once it is there. */
 uint32_t mw_hotspot_module(const struct mw_hotspot *hotspot);
 

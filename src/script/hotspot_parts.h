@@ -221,7 +221,7 @@ struct mw_hotspot {
 	struct mw_named_frames *named;
 	const struct hotspot_file *file; /* … and what of them has the tables; as long as the module */
 	uint64_t bias;
-	uint64_t until_ns; /* these are tried to be read */
+	unsigned tries; /* that are left to read these */
 	bool has_layout, is_there;
 	struct hotspot_layout layout;
 	struct hotspot_heap heaps[MW_HOTSPOT_RANGES];

@@ -62,6 +62,26 @@ static inline enum stub_step frame_to(struct stub_frame *frame, uint64_t cfa, ui
 	return likely(frame->high - cfa >= 8) ? STUB_CALLER : STUB_SLOW;
 }
 
+/* From a frame of HotSpot's interpreter, whose arguments its caller's frame may have been made longer for. */
+static inline enum stub_step frame_interpreted(struct stub_frame *frame)
+{
+	uint64_t fp, sp;
+
+	if (!frame_fp(frame, &fp) || fp & 7 || fp - frame->sp < MW_INTERPRETED_SIZE || fp < frame->sp ||
+	    fp >= frame->high || frame->high - fp < 24)
+		return STUB_SLOW;
+	sp = stub_read(fp + (uint64_t)(int64_t)MW_INTERPRETED_SP);
+	/* A method handle has taken its last argument away before it went on. */
+	if (sp == fp + 8)
+		sp = fp + 16;
+	if (sp & 7 || sp - (fp + 16) > frame->high - (fp + 16) - 8)
+		return STUB_SLOW;
+	frame->pc = stub_read(fp + 8);
+	frame->sp = sp;
+	frame->fp_at = fp;
+	return frame->pc ? STUB_CALLER : STUB_END;
+}
+
 static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 {
 	uint64_t n = (uint64_t)(int64_t)mw_row_n(row), at = (uint64_t)(int64_t)mw_row_fp_at(row), cfa, fp;
@@ -84,6 +104,8 @@ static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 		if (cfa - frame->sp > frame->high - frame->sp - 8 || cfa & 7)
 			return STUB_SLOW;
 		return frame_to(frame, stub_read(cfa), row, fp + at);
+	case MW_ROW_INTERPRETED:
+		return frame_interpreted(frame);
 	case MW_ROW_END:
 		return STUB_END;
 	case MW_ROW_FOREIGN:

@@ -189,6 +189,8 @@ STUB_API bool stub_sampled_take(struct mw_ring_control *control, uint64_t block)
 
 /* visit.c: have memwatch look where an interpreter's frames may be read; `addr` is wanted. */
 STUB_API void stub_ask_script(struct stub_visit *visit, uint64_t addr);
+/* … have it learn the row of a return address. */
+STUB_API void stub_ask_row(struct stub_visit *visit, uint64_t pc);
 /* script.c: the frames of the interpreter that the thread runs, into room for control->script.frames of them: how many, and
  * MW_RING_SCRIPT_CUT. `*hash`: of what they are; 0: there are none. */
 STUB_API uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *refs, uint64_t *hash);

@@ -98,7 +98,7 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 	if (mw_row_kind(row) == MW_ROW_SP && (mw_row_n(row) < 8 || mw_row_n(row) & 7))
 		return mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_SAME, 0);
 	/* That may be learned at any time. */
-	if (mw_row_kind(row) == MW_ROW_SLOW)
+	if (mw_row_kind(row) == MW_ROW_SLOW || mw_row_kind(row) == MW_ROW_ASK)
 		return row;
 	__atomic_store_n(&entry->row, row, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->tag, row ^ pc ^ generation << 48, __ATOMIC_RELAXED);
@@ -421,6 +421,37 @@ static inline enum stub_step walk_plain(const struct stub_rows *rows, struct sta
 	return pc ? STUB_CALLER : STUB_END;
 }
 
+/* Code that was made at run time says of the places where it has called something what its frames are, of no other. */
+static inline bool is_made(uint64_t row)
+{
+	return mw_row_kind(row) == MW_ROW_CALLED || mw_row_kind(row) == MW_ROW_ASK ||
+	       mw_row_kind(row) == MW_ROW_INTERPRETED;
+}
+
+/* A frame of HotSpot's interpreter. False: there is no room. */
+static STUB_RARE bool keep_interpreted(struct stack *stack, const struct stub_frame *frame, uint64_t depth)
+{
+	uint64_t fp, method_at, at_at;
+
+	if (stack->count + MW_INTERPRETED_WORDS > depth)
+		return false;
+	(void)keep(stack, frame->pc | MW_INTERPRETED_FRAME, depth);
+	/* What is wrong with it is found by the step. */
+	if (!frame_fp(frame, &fp) || fp & 7 || fp < frame->sp + MW_INTERPRETED_SIZE || fp >= frame->high)
+		return keep(stack, 0, depth) && keep(stack, 0, depth);
+	method_at = fp + (uint64_t)(int64_t)MW_INTERPRETED_METHOD;
+	at_at = fp + (uint64_t)(int64_t)MW_INTERPRETED_AT;
+	(void)keep(stack, stub_read(method_at), depth);
+	(void)keep(stack, stub_read(at_at), depth);
+	note_fp(stack, frame, fp);
+	note(stack, method_at, stack->frames[stack->count - 2]);
+	note(stack, at_at, stack->frames[stack->count - 1]);
+	note(stack, fp + (uint64_t)(int64_t)MW_INTERPRETED_SP, stub_read(fp + (uint64_t)(int64_t)MW_INTERPRETED_SP));
+	if (frame->high - fp >= 16)
+		note(stack, fp + 8, stub_read(fp + 8));
+	return true;
+}
+
 /* Any other step. */
 static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack *stack, struct stub_frame *frame,
 					 uint64_t row)
@@ -429,7 +460,7 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 
 	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF || mw_row_kind(row) == MW_ROW_CALLED)
 		stack->memo = NULL;
-	if (step == STUB_CALLER || !frame->pc)
+	if (mw_row_kind(row) != MW_ROW_INTERPRETED && (step == STUB_CALLER || !frame->pc))
 		note(stack, frame->sp - 8, frame->pc);
 	if (step != STUB_SIGNAL || !stack->count)
 		return step;
@@ -439,7 +470,7 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 	stack->hash = hashed(stack->hash, MW_ROW_SIGNAL);
 	stack->crossed = true;
 	step = frame_cross(visit, frame);
-	if (step == STUB_CALLER && mw_row_kind(stub_row(visit->control, frame->pc)) == MW_ROW_CALLED &&
+	if (step == STUB_CALLER && is_made(stub_row(visit->control, frame->pc)) &&
 	    keep(stack, frame->pc, visit->control->depth))
 		return STUB_FOREIGN;
 	return step;
@@ -467,7 +498,17 @@ static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t 
 		step = walk_plain(&rows, stack, &frame, depth, &row);
 		if (step != STUB_CALLER)
 			break;
-		if (likely(mw_row_kind(row) != MW_ROW_OURS) && unlikely(!keep(stack, frame.pc, depth))) {
+		if (unlikely(mw_row_kind(row) == MW_ROW_ASK)) {
+			stub_ask_row(visit, frame.pc);
+			row = stub_row_find(control, frame.pc);
+			if (mw_row_kind(row) == MW_ROW_ASK)
+				row = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
+			else if (mw_row_kind(row) == MW_ROW_SP)
+				continue;
+		}
+		if (likely(mw_row_kind(row) != MW_ROW_OURS) &&
+		    unlikely(mw_row_kind(row) == MW_ROW_INTERPRETED ? !keep_interpreted(stack, &frame, depth)
+								    : !keep(stack, frame.pc, depth))) {
 			cut = MW_RING_TRUNCATED;
 			step = STUB_END;
 			break;

@@ -231,7 +231,7 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint32_t what, uint64_t 
 		if (answered && slot->ask_address == sp)
 			break;
 	}
-	slot->ask = high || what == MW_RING_ASK_SCRIPT ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
+	slot->ask = high || what != MW_RING_ASK_REGION ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
 	return high;
 }
 
@@ -245,6 +245,11 @@ uint64_t stub_region(struct stub_visit *visit, uint64_t sp)
 STUB_RARE void stub_ask_script(struct stub_visit *visit, uint64_t addr)
 {
 	(void)ask(visit, MW_RING_ASK_SCRIPT, addr);
+}
+
+STUB_RARE void stub_ask_row(struct stub_visit *visit, uint64_t pc)
+{
+	(void)ask(visit, MW_RING_ASK_ROW, pc);
 }
 
 void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end)

@@ -4,6 +4,7 @@
 
 #include "base/vector.h"
 #include "symbol/frames.h"
+#include "unwind/made.h"
 
 #include <memwatch/ring.h>
 
@@ -265,7 +266,9 @@ bool mw_fallback_is_generated(struct mw_fallback *fallback, mw_addr addr)
 {
 	const struct mw_module *module = mw_modules_find(fallback->modules, addr);
 
-	return module ? is_generated_in(fallback, module, addr) : any_generated(fallback);
+	if (module)
+		return is_generated_in(fallback, module, addr);
+	return mw_made_code_holds(fallback->made, addr) || any_generated(fallback);
 }
 
 /* NULL without memory. */
@@ -379,6 +382,8 @@ uint64_t mw_fallback_row(struct mw_fallback *fallback, mw_addr pc)
 	uint64_t vaddr = module ? pc - module->bias : 0, key, row;
 	void *held;
 
+	if (!module && mw_made_code_holds(fallback->made, pc - 1))
+		return fallback->made->row(fallback->made->context, pc);
 	if (!module && any_generated(fallback))
 		return mw_row_generated();
 	if (!module || !module->elf)
@@ -447,6 +452,8 @@ bool mw_fallback_can_return(struct mw_fallback *fallback, const struct mw_memory
 {
 	if (mw_fallback_is_return(fallback, addr) || mw_fallback_is_entry(fallback, addr))
 		return true;
+	if (mw_made_code_holds(fallback->made, addr - 1))
+		return mw_row_kind(mw_fallback_row(fallback, addr)) != MW_ROW_FOREIGN;
 	return !mw_modules_find(fallback->modules, addr - 1) && any_generated(fallback) &&
 	       can_return_to_generated(fallback, memory, addr);
 }

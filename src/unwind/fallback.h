@@ -38,6 +38,7 @@ enum mw_fallback_step {
 };
 
 struct mw_fallback_module;
+struct mw_made_code;
 
 /* What is stepped through, and what was looked up in it, so that it is once: zero but for the first two. */
 struct mw_fallback {
@@ -48,6 +49,8 @@ struct mw_fallback {
 	struct mw_map rows;
 	uint32_t looked_at; /* modules that were looked through for generated code */
 	bool any_generated; /* … and one has some */
+	/* Code of a runtime that says itself what its frames are (made.h); NULL: there is none. The owner sets it. */
+	const struct mw_made_code *made;
 };
 
 /* Look for generated code in all modules that there are: it takes the longer, the more symbols they have. Modules that

@@ -10,6 +10,7 @@
 #include "base/vector.h"
 #include "symbol/frames.h"
 #include "unwind/fallback.h"
+#include "unwind/made.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
 
@@ -256,6 +257,7 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 	frame->cfa = 0;
 	frame->signal = signal;
 	frame->undescribed = false;
+	frame->interpreted = (struct mw_interpreted){0};
 	walk->after_signal = signal;
 	module = mw_modules_find(self->modules, frame->pc - 1);
 	frame->module = module ? module->number : MW_MODULE_NONE;
@@ -436,7 +438,14 @@ static enum mw_fallback_step step_otherwise(struct libunwind *self, struct walk 
 	/* Where a signal interrupted that is a place, not a return address. */
 	mw_addr at = (walk->count ? walk->frames[walk->count - 1].pc : stuck->pc) - 1;
 	enum mw_fallback_step found;
+	struct mw_interpreted interpreted;
 
+	if (mw_made_code_holds(self->fallback.made, at)) {
+		found = mw_made_step(self->fallback.made, self->arch, self->memory, stuck, out, &interpreted);
+		if (walk->count)
+			walk->frames[walk->count - 1].interpreted = interpreted;
+		return found;
+	}
 	if (step_by_rows(self, at, stuck, out, &found))
 		return found;
 	/* Code that a signal has interrupted is walked from its very place: no other walk comes there so. */

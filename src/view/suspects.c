@@ -164,13 +164,17 @@ static bool is_of_python(const char *file)
 	return found && found[sizeof(directory) - 1] && strchr("./", found[sizeof(directory) - 1]);
 }
 
-/* HotSpot, and the native code of the class library's packages that allocate for those who call them. */
+/* HotSpot, and the native code of the class library, wherever a JDK is installed. */
 static bool is_of_java(const char *name)
 {
-	static const char *const names[] = {"libjvm.so", "libjava.so", "libzip.so", "libnio.so", "libnet.so"};
+	static const char *const names[] = {"libjvm.so",    "libjava.so",    "libjli.so",     "libnio.so",
+					    "libnet.so",    "libextnet.so",  "libzip.so",     "libjimage.so",
+					    "libverify.so", "libmanagement", "libinstrument", "libsyslookup.so",
+					    "libawt",       "libprefs.so",   "libattach.so",  "libjdwp.so",
+					    "libj2",        "librmi.so",     "libjsvml.so"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(name, names[i]) == 0)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
 			return true;
 	return false;
 }

@@ -232,8 +232,8 @@ class Snapshot:
                 continue
             text = read_memory(self.pid, m[0], m[1] - m[0])
             old = self.text.get(m)
-            if old is None and m in self.maps:
-                continue  # the program makes code there itself
+            if old is None and (m in self.maps or ('w' in m[2] and any(m[2] == was[2] and not was[4] for was in self.maps))):
+                continue  # the program makes code there itself; none of memwatch's can be written to
             if old is None and m[4].startswith('/'):
                 # Mapped inside the window: must be what the file says.
                 with open(f'/proc/{live_tid(self.pid)}/root{m[4]}', 'rb') as f:

@@ -16,6 +16,7 @@
 
 #include <memwatch/event.h>
 #include <memwatch/ring.h>
+#include <memwatch/unwind.h>
 
 #include <stdbool.h>
 
@@ -133,6 +134,12 @@ struct jump_drain_help {
 		     struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
 	/* Look at a stack that the recorder has walked: it may have to be cut. NULL: none has. */
 	void (*check)(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut);
+	/* The frame of HotSpot's interpreter that runs that. NULL: there is none. */
+	struct mw_error *(*interpreted)(void *context, const struct mw_interpreted *interpreted,
+					struct mw_raw_frame *frame);
+	/* Name what only the process can name: as mw_java_name(). NULL: there is nothing. */
+	struct mw_error *(*name)(void *context, const struct mw_raw_stack *native, struct mw_raw_frame *out,
+				 uint32_t capacity, uint32_t *count, bool *truncated);
 	/* Put the frames of an interpreter among the native ones: as mw_script_merge(). NULL: there never are any. */
 	struct mw_error *(*script)(void *context, const struct mw_raw_stack *native, const struct mw_script_ref *refs,
 				   uint32_t ref_count, struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,

@@ -25,8 +25,11 @@
 #define MOST_READ  65536u             /* words of a stack from its stack pointer up */
 #define MOST       (MW_RING_LEARNED / 2)
 #define MOST_LATE  4096u
+#define NO_MODULE  UINT32_MAX /* of code that is in no file */
 
-#define COLLECTOR_SIZE 64u /* bytes of mw_generated_code.collector where its call may be */
+#define ASKED_WORDS    2048u             /* of the stack of a thread that asks */
+#define ASKED_NS       UINT64_C(2000000) /* of CPU time, for one that asks */
+#define COLLECTOR_SIZE 64u               /* bytes of mw_generated_code.collector where its call may be */
 
 #define BROKEN mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0)
 
@@ -93,6 +96,12 @@ static void keep(struct jump_process *process, const struct jump_learned *learne
 	}
 }
 
+/* Is `pc` a return address in code of a runtime that says itself what its frames are? */
+static bool is_made(struct jump_process *process, mw_addr pc)
+{
+	return mw_made_code_holds(&process->survey.java.made, pc - 1);
+}
+
 uint64_t jump_learn(struct jump_process *process, mw_addr pc)
 {
 	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
@@ -101,16 +110,64 @@ uint64_t jump_learn(struct jump_process *process, mw_addr pc)
 
 	if (before)
 		return before->row;
-	if (!module || mw_row_kind(jump_rows_find(process, pc)) != MW_ROW_NONE)
+	if (!module && !is_made(process, pc))
+		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
+	if (module && mw_row_kind(jump_rows_find(process, pc)) != MW_ROW_NONE)
 		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
 	if (process->learned.count == MOST)
 		return BROKEN;
-	learned.module = module->number;
+	learned.module = module ? module->number : NO_MODULE;
 	learned.row = mw_fallback_row(mw_unwinder_libunwind_fallback(process->inner), pc);
 	if (mw_row_kind(learned.row) == MW_ROW_SLOW || mw_row_kind(learned.row) == MW_ROW_NONE)
 		learned.row = BROKEN;
 	keep(process, &learned);
 	return learned.row;
+}
+
+/* Of the learned, the first `kept` items stay. */
+static void keep_only(struct jump_process *process, size_t kept)
+{
+	if (kept == process->learned.count)
+		return;
+	process->learned.count = 0;
+	mw_map_deinit(&process->learned.at);
+	/* Each entry by itself is true, or of code that is no more. */
+	for (uint32_t i = 0; i < MW_RING_LEARNED; i++) {
+		__atomic_store_n(&published(process)[i].tag, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&published(process)[i].row, 0, __ATOMIC_RELAXED);
+	}
+	for (size_t i = 0; i < kept; i++) {
+		const struct jump_learned learned = process->learned.items[i];
+
+		keep(process, &learned);
+	}
+}
+
+static bool is_gone(const struct jump_process *process, const struct jump_learned *learned)
+{
+	return learned->module != NO_MODULE && mw_modules_get(process->survey.modules, learned->module)->gone;
+}
+
+void jump_learned_tidy(struct jump_process *process)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < process->learned.count; i++)
+		if (!is_gone(process, &process->learned.items[i]))
+			process->learned.items[kept++] = process->learned.items[i];
+	process->learned.to_learn_count = 0;
+	keep_only(process, kept);
+}
+
+/* There is no room: what is needed is asked for again. */
+static void forget_made(struct jump_process *process)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < process->learned.count; i++)
+		if (process->learned.items[i].module != NO_MODULE)
+			process->learned.items[kept++] = process->learned.items[i];
+	keep_only(process, kept);
 }
 
 /* Every stack that comes to `pc` ends there: nothing has called it, whatever describes the code before it. */
@@ -163,14 +220,20 @@ void jump_learn_note_stacks(struct jump_process *process)
 	}
 }
 
+static bool is_undescribed_return(const struct jump_process *process, mw_addr pc)
+{
+	return mw_modules_find(process->survey.modules, pc - 1) &&
+	       mw_row_kind(jump_rows_find(process, pc)) == MW_ROW_NONE &&
+	       mw_fallback_is_return(mw_unwinder_libunwind_fallback(process->inner), pc);
+}
+
 /* Words of a stack may be return addresses of calls that have returned: what is learned of these is true as well.
  * False: there is no time for more. */
 static bool learn_from_words(struct jump_process *process, const uint64_t *words, size_t count, uint64_t until)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!mw_modules_find(process->survey.modules, words[i] - 1) ||
-		    mw_row_kind(jump_rows_find(process, words[i])) != MW_ROW_NONE ||
-		    !mw_fallback_is_return(mw_unwinder_libunwind_fallback(process->inner), words[i]))
+		if (is_made(process, words[i]) ? known(process, words[i]) != NULL
+					       : !is_undescribed_return(process, words[i]))
 			continue;
 		(void)jump_learn(process, words[i]);
 		if (mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > until)
@@ -218,6 +281,28 @@ void jump_learn_from_stacks(struct jump_process *process)
 	mw_touched_deinit(&memory);
 }
 
+void jump_learn_asked(struct jump_process *process, const struct mw_ring_slot *slot, mw_addr pc)
+{
+	mw_addr top = __atomic_load_n(&slot->top, __ATOMIC_RELAXED);
+	uint64_t words[ASKED_WORDS], until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + ASKED_NS;
+	struct mw_touched memory;
+	size_t got;
+
+	if (process->learned.count > MOST - ASKED_WORDS)
+		forget_made(process);
+	(void)jump_learn(process, pc);
+	/* What it will ask for next. */
+	mw_touched_init(&memory, mw_live_thread(process->pid));
+	got = mw_touched_read(&memory, top & ~(mw_addr)(sizeof(words[0]) - 1), words, sizeof(words)) / sizeof(words[0]);
+	for (size_t i = 0; i < got; i++)
+		if (is_made(process, words[i]) && !known(process, words[i])) {
+			(void)jump_learn(process, words[i]);
+			if (mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > until)
+				break;
+		}
+	mw_touched_deinit(&memory);
+}
+
 /* It led to what nobody can have called: it is not true, whatever the code looks like. */
 static void give_up(struct jump_process *process, struct jump_learned *learned)
 {
@@ -258,6 +343,13 @@ static bool leads_on(struct jump_process *process, const struct mw_raw_frame *fr
 	return before;
 }
 
+static bool is_named(const struct jump_process *process, const struct mw_raw_frame *frame)
+{
+	const struct mw_module *module = mw_modules_get(process->survey.modules, frame->module);
+
+	return module && module->named;
+}
+
 /* Frames of generated code: how many are right. */
 static uint32_t check_generated(struct jump_process *process, struct mw_raw_frame *frames, uint32_t count)
 {
@@ -271,15 +363,38 @@ static uint32_t check_generated(struct jump_process *process, struct mw_raw_fram
 		/* It goes on at the function's very start. */
 		frames[i + 1].addr += mw_fallback_is_entry(fallback, frames[i + 1].addr);
 	}
-	if (count && frames[count - 1].module == MW_MODULE_NONE)
-		jump_rows_met(process, frames[count - 1].addr);
+	return count;
+}
+
+/* Frames of code that may have made place for other code: how many are right. */
+static uint32_t check_made(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct jump_learned *learned;
+		uint64_t row;
+
+		if (frames[i].module != MW_MODULE_NONE || !is_made(process, frames[i].addr))
+			continue;
+		learned = known(process, frames[i].addr);
+		row = mw_fallback_row(mw_unwinder_libunwind_fallback(process->inner), frames[i].addr);
+		if (!learned || learned->row == row)
+			continue;
+		learned->row = row;
+		publish(process, learned);
+		new_generation(process);
+		return i + 1;
+	}
 	return count;
 }
 
 uint32_t jump_learned_check(struct jump_process *process, struct mw_raw_frame *frames, uint32_t count)
 {
+	if (mw_java_is_there(&process->survey.java))
+		count = check_made(process, frames, count);
 	if (jump_rows_makes_code(process))
 		count = check_generated(process, frames, count);
+	if (count && frames[count - 1].module == MW_MODULE_NONE)
+		jump_rows_met(process, frames[count - 1].addr);
 	if (!process->learned.count)
 		return count;
 	for (uint32_t i = 0; i + 1 < count; i++) {
@@ -287,37 +402,14 @@ uint32_t jump_learned_check(struct jump_process *process, struct mw_raw_frame *f
 
 		if (!learned || (mw_row_kind(learned->row) != MW_ROW_SP && mw_row_kind(learned->row) != MW_ROW_FP))
 			continue;
-		/* Code of no file may have been made, and gone, since. */
-		if (frames[i + 1].module == MW_MODULE_NONE || leads_to(process, frames[i].addr, frames[i + 1].addr))
+		/* Code of no file may have been made, and gone, since; a frame that is named has no address. */
+		if (frames[i + 1].module == MW_MODULE_NONE || is_named(process, &frames[i + 1]) ||
+		    leads_to(process, frames[i].addr, frames[i + 1].addr))
 			continue;
 		give_up(process, learned);
 		return i + 1;
 	}
 	return count;
-}
-
-void jump_learned_tidy(struct jump_process *process)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < process->learned.count; i++)
-		if (!mw_modules_get(process->survey.modules, process->learned.items[i].module)->gone)
-			process->learned.items[kept++] = process->learned.items[i];
-	process->learned.to_learn_count = 0;
-	if (kept == process->learned.count)
-		return;
-	process->learned.count = 0;
-	mw_map_deinit(&process->learned.at);
-	/* Each entry by itself is true, or of code that is no more. */
-	for (uint32_t i = 0; i < MW_RING_LEARNED; i++) {
-		__atomic_store_n(&published(process)[i].tag, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&published(process)[i].row, 0, __ATOMIC_RELAXED);
-	}
-	for (size_t i = 0; i < kept; i++) {
-		const struct jump_learned learned = process->learned.items[i];
-
-		keep(process, &learned);
-	}
 }
 
 /* The piece of stack that the recorder sent, and memory that does not change so soon. */
@@ -373,12 +465,34 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 		const struct mw_unwound_frame *frame = &process->engine->frames[i];
 
 		frames[i] = (struct mw_raw_frame){.addr = frame->pc, .module = frame->module};
+		if (frame->interpreted.is)
+			mw_error_keep_first(
+				&process->drain->failure,
+				mw_java_interpreted(&process->survey.java, &frame->interpreted, &frames[i]));
 		/* The recorder's walks will end there. */
 		if (frame->undescribed && mw_row_kind(jump_learn(process, frame->pc)) == MW_ROW_FOREIGN) {
 			*count = i + 1;
 			*cut = MW_STACK_BROKEN;
 		}
 	}
+}
+
+static struct mw_error *help_interpreted(void *context, const struct mw_interpreted *interpreted,
+					 struct mw_raw_frame *frame)
+{
+	struct jump_process *process = context;
+
+	return mw_java_interpreted(&process->survey.java, interpreted, frame);
+}
+
+static struct mw_error *help_name(void *context, const struct mw_raw_stack *native, struct mw_raw_frame *out,
+				  uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	struct jump_process *process = context;
+
+	if (capacity > process->engine->options.depth)
+		capacity = process->engine->options.depth;
+	return mw_java_name(&process->survey.java, native, out, capacity, count, truncated);
 }
 
 static void help_check(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut)
@@ -510,6 +624,8 @@ struct jump_drain_help jump_help(struct jump_process *process)
 					.begins = help_begins,
 					.walk = help_walk,
 					.check = help_check,
+					.interpreted = help_interpreted,
+					.name = help_name,
 					.script = jump_help_script,
 					.thread_lives = help_thread_lives,
 					.fill = jump_memory_fill_rings};

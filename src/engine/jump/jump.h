@@ -489,6 +489,8 @@ struct jump_drain_help jump_help(struct jump_process *process);
 /* A walk of memwatch's came through there: read off the code how the recorder's is to go on. The row; of kind FOREIGN
  * where that is not certain, NONE where the code is described. */
 uint64_t jump_learn(struct jump_process *process, mw_addr pc);
+/* … as a thread asks for that, and for more on its stack that is code of the same kind. */
+void jump_learn_asked(struct jump_process *process, const struct mw_ring_slot *slot, mw_addr pc);
 /* … later: a walk of the recorder's ended there. */
 void jump_learn_later(struct jump_process *process, mw_addr pc);
 /* Do what is to be done of that, for a few milliseconds. */

@@ -350,6 +350,16 @@ static void open_own_memory(struct jump_process *process, pid_t tid)
 		process->recorder.own_memory = open(mw_path("/proc/%d/mem", (int)tid).text, O_RDWR | O_CLOEXEC);
 }
 
+/* Frames of an interpreter of Java take more. */
+static uint32_t words_kept(const struct jump_process *process)
+{
+	uint32_t depth = process->engine->options.depth;
+
+	if (!mw_java_is_there(&process->survey.java))
+		return depth;
+	return depth < JUMP_MAX_DEPTH / MW_INTERPRETED_WORDS ? depth * MW_INTERPRETED_WORDS : JUMP_MAX_DEPTH;
+}
+
 static struct mw_error *map_all(struct jump_process *process, const struct mw_inject *inject,
 				const struct mw_maps *maps, uint64_t rows_bytes)
 {
@@ -357,9 +367,8 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	uint64_t ring, size;
 	mw_addr hint;
 
-	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes,
-			   jump_may_sample(process), mw_script_is_there(process->survey.script),
-			   process->engine->process_count > MANY);
+	jump_geometry_plan(&geometry, process->quiesce.count, words_kept(process), rows_bytes, jump_may_sample(process),
+			   mw_script_is_there(process->survey.script), process->engine->process_count > MANY);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	process->recorder.first_rings = (uint32_t)process->quiesce.count + geometry.spare_rings;
 	if (process->recorder.first_rings > geometry.ring_count)

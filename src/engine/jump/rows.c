@@ -282,14 +282,43 @@ static size_t describe_made(const struct jump_process *process, const struct mw_
 	return i;
 }
 
+/* Memory that a Java virtual machine has set aside for code, which begins at `low`: one piece, whatever it has mapped of
+ * it yet. Returns the index of the mapping behind. */
+static size_t describe_java(const struct mw_maps *maps, size_t first, const struct mw_hotspot_range *range,
+			    struct draft *draft)
+{
+	const struct mw_ring_code code = {
+		.start = range->low, .end = range->high, .whole = mw_row(MW_ROW_ASK, 0, MW_ROW_FP_LOST, 0)};
+
+	add_code(draft, &code);
+	while (first < maps->count && maps->items[first].start < range->high)
+		first++;
+	return first;
+}
+
+static const struct mw_hotspot_range *range_of(const struct mw_hotspot_range *ranges, unsigned count, mw_addr addr)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (ranges[i].low <= addr && addr < ranges[i].high)
+			return &ranges[i];
+	return NULL;
+}
+
 static void describe_all(const struct jump_process *process, const struct mw_maps *maps, struct draft *draft)
 {
 	bool made = jump_rows_makes_code(process);
+	struct mw_hotspot_range ranges[MW_HOTSPOT_RANGES];
+	unsigned range_count = mw_java_ranges(&process->survey.java, ranges);
 	struct mw_ring_code pieces[PIECES];
 
 	for (size_t i = 0; i < maps->count;) {
+		const struct mw_hotspot_range *java = range_of(ranges, range_count, maps->items[i].start);
 		size_t count = 0;
 
+		if (java) {
+			i = describe_java(maps, i, java, draft);
+			continue;
+		}
 		if (made && may_be_made(process, &maps->items[i])) {
 			i = describe_made(process, maps, i, draft);
 			continue;
@@ -364,11 +393,18 @@ struct mw_error *jump_rows_look(struct jump_process *process)
 	const struct mw_ring_index *before = process->rows.index;
 
 	process->rows.stale = false;
+	MW_TRY(mw_java_take_in(&process->survey.java));
 	MW_TRY(mw_maps_read(mw_live_thread(process->pid), &maps));
 	MW_TRY(publish_codes(process, &maps, true));
 	if (process->rows.index != before)
 		begin_generation(process);
 	return NULL;
+}
+
+/* Anonymous code: a runtime may have said since what it is. */
+static bool is_foreign(const struct mw_ring_code *code)
+{
+	return mw_row_kind(code->whole) == MW_ROW_FOREIGN;
 }
 
 void jump_rows_met(struct jump_process *process, mw_addr pc)
@@ -378,5 +414,8 @@ void jump_rows_met(struct jump_process *process, mw_addr pc)
 					       offsetof(struct mw_ring_code, start), pc - 1)
 			     : 0;
 
-	process->rows.stale |= jump_rows_makes_code(process) && (!count || pc > index->code[count - 1].end);
+	process->rows.stale |=
+		(jump_rows_makes_code(process) ||
+		 (process->survey.java.hotspot && mw_hotspot_is_awaited(process->survey.java.hotspot))) &&
+		(!count || pc > index->code[count - 1].end || is_foreign(&index->code[count - 1]));
 }

@@ -120,6 +120,23 @@ static struct mw_error *entry_of(struct jump_stacks *stacks, uint32_t id, uint32
 	return NULL;
 }
 
+/* Frames that only the process can name. */
+static struct mw_error *name(struct jump_drain *drain, struct mw_raw_stack *raw)
+{
+	uint32_t count;
+	bool truncated;
+
+	MW_TRY(drain->help.name(drain->help.context, raw, drain->merged, drain->shared->geometry.depth, &count,
+				&truncated));
+	if (!count)
+		return NULL;
+	memcpy(drain->frames, drain->merged, count * sizeof(*drain->frames));
+	raw->count = count;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+	return NULL;
+}
+
 /* The frames of an interpreter, which came before the stack, among its own. */
 static struct mw_error *merge(struct jump_drain *drain, struct mw_raw_stack *raw)
 {
@@ -150,6 +167,8 @@ static struct mw_error *intern(struct jump_drain *drain, uint64_t mark, uint32_t
 	*good = entry != NULL;
 	if (!entry)
 		return NULL;
+	if (drain->help.name)
+		MW_TRY(name(drain, &raw));
 	if (drain->ref_count && drain->help.script)
 		MW_TRY(merge(drain, &raw));
 	MW_TRY(drain->sink.stack(drain->sink.context, &raw, &stack));
@@ -175,6 +194,35 @@ static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t 
 		kept->frames[i] = drain->frames[i].addr;
 }
 
+static uint64_t word_of(const struct jump_drain *drain, uint32_t number)
+{
+	uint64_t word;
+
+	memcpy(&word, drain->payload + number * sizeof(word), sizeof(word));
+	return word;
+}
+
+/* The frame at *position of the payload, which moves; false: part of it is missing. */
+static bool read_frame(struct jump_drain *drain, uint32_t *position, uint32_t count, struct mw_raw_frame *out)
+{
+	const struct jump_drain_help *help = &drain->help;
+	mw_addr addr = word_of(drain, (*position)++);
+
+	if (!(addr & MW_INTERPRETED_FRAME) || !help->interpreted) {
+		*out = (struct mw_raw_frame){addr, help->module(help->context, addr)};
+		return true;
+	}
+	if (count - *position < MW_INTERPRETED_WORDS - 1)
+		return false;
+	mw_error_keep_first(&drain->failure,
+			    help->interpreted(help->context,
+					      &(struct mw_interpreted){word_of(drain, *position),
+								       word_of(drain, *position + 1), true},
+					      out));
+	*position += MW_INTERPRETED_WORDS - 1;
+	return true;
+}
+
 /*
  * Return addresses of the payload, to drain->frames. Rows tell what is right for code that something has called: where
  * a stack leads to what nothing has called it ends, whatever comes behind.
@@ -182,15 +230,20 @@ static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t 
 static void read_frames(struct jump_drain *drain, uint32_t *count, enum mw_stack_cut *cut)
 {
 	const struct jump_drain_help *help = &drain->help;
-	mw_addr addr, inner = 0;
+	uint32_t words = *count, at = 0;
+	mw_addr inner = 0;
 
-	for (uint32_t i = 0; i < *count; i++, inner = addr) {
-		memcpy(&addr, drain->payload + i * sizeof(addr), sizeof(addr));
-		drain->frames[i] = (struct mw_raw_frame){addr, help->module(help->context, addr)};
-		if (help->begins && help->begins(help->context, addr, inner)) {
+	for (*count = 0; at < words; inner = drain->frames[(*count)++].addr) {
+		struct mw_raw_frame *frame = &drain->frames[*count];
+
+		if (!read_frame(drain, &at, words, frame)) {
+			*cut = MW_STACK_TRUNCATED;
+			break;
+		}
+		if (help->begins && help->begins(help->context, frame->addr, inner)) {
 			/* As that of a signal frame, its pc counts as one that follows a call there. */
-			drain->frames[i].addr++;
-			*count = i + 1;
+			frame->addr++;
+			at = words;
 			*cut = MW_STACK_COMPLETE;
 		}
 	}

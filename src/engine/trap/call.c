@@ -322,6 +322,24 @@ static struct mw_error *merge_script(struct trap_hit *hit, uint32_t refs, bool c
 	return NULL;
 }
 
+/* Frames that only the process can name. */
+static struct mw_error *name_java(struct trap_hit *hit, struct mw_raw_stack *raw)
+{
+	struct trap_engine *engine = hit->engine;
+	uint32_t count;
+	bool truncated;
+
+	MW_TRY(mw_java_name(&hit->process->survey.java, raw, engine->merged, engine->options.depth, &count,
+			    &truncated));
+	if (!count)
+		return NULL;
+	memcpy(engine->raw_frames, engine->merged, count * sizeof(*engine->merged));
+	raw->count = count;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+	return NULL;
+}
+
 /* The sink's number for the hit's stack. */
 static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t *stack)
 {
@@ -346,10 +364,15 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 		*stack = known->stack;
 		return NULL;
 	}
-	for (uint32_t i = 0; i < hit->frame_count; i++)
+	for (uint32_t i = 0; i < hit->frame_count; i++) {
 		hit->engine->raw_frames[i] = (struct mw_raw_frame){.addr = frames[i].pc, .module = frames[i].module};
+		if (frames[i].interpreted.is)
+			MW_TRY(mw_java_interpreted(&process->survey.java, &frames[i].interpreted,
+						   &hit->engine->raw_frames[i]));
+	}
 	raw.count = hit->frame_count;
 	raw.cut = hit->cut;
+	MW_TRY(name_java(hit, &raw));
 	if (refs)
 		MW_TRY(merge_script(hit, refs, cut, &raw));
 	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));

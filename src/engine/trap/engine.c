@@ -355,6 +355,7 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 		process_destroy(process);
 		return err;
 	}
+	process->fallback->made = &process->survey.java.made;
 	*out = process;
 	return NULL;
 }

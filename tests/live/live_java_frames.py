@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Java's frames: each stack of a program that knows all of its own, interpreted and compiled, by method, file and line.
+Other virtual machines than the one in the path: below /usr/lib/jvm."""
+import collections
+import glob
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import mwlive
+import mwrec
+
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs')
+PATTERN = re.compile(r'openjdk version "(\d+)')
+KINDS = {'interpreted': ['-Xint'], 'compiled early': ['-XX:TieredStopAtLevel=1'], 'mixed': [],
+         'compiled at once': ['-XX:-TieredCompilation'], 'small code cache': ['-XX:ReservedCodeCacheSize=6m']}
+
+
+def machines():
+    """Java virtual machines, one a version."""
+    found = {}
+    for path in ['/usr/bin/java', *sorted(glob.glob('/usr/lib/jvm/*/bin/java'))]:
+        if not os.path.exists(path):
+            continue
+        run = subprocess.run([path, '-version'], capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+        version = PATTERN.search(run.stderr)
+        if version and int(version[1]) >= 17:
+            found.setdefault(version[1], path)
+    return found
+
+
+def plain(name):
+    """A class that is made for a lambda has a number after its name, and a native method a line of -2."""
+    return re.sub(r'(\$\$Lambda|LambdaForm\$\w+|MethodAccessor\w*|Accessor\d+)[^.]*', r'\1', name).replace(':-2', ':-1')
+
+
+def told(frame):
+    """As the program tells it."""
+    return plain(f'{frame["function"]}:{frame["line"] or -1}')
+
+
+@unittest.skipUnless(shutil.which('javac'), 'there is no Java compiler')
+class Frames(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = mwlive.tempfile.mkdtemp(prefix='mwlive-java-')
+        subprocess.run(['javac', '--release', '17', '-g', '-d', cls.directory, os.path.join(PROGRAMS, 'Frames.java')], check=True,
+                       timeout=4 * mwlive.PATIENCE)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.directory, ignore_errors=True)
+
+    def run_frames(self, java, rounds, *options):
+        answer = os.path.join(mwrec.directory(self), 'answer')
+        target = mwlive.Target(self, 'java', argv=[java, '-Xshare:auto', '-XX:+UseSerialGC', *options, '-cp', self.directory, 'Frames',
+                                                   str(rounds), answer])
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        target.done(8 * mwlive.PATIENCE)
+        report = watch.stop()
+        target.finish()
+        known = {}
+        with open(answer, encoding='utf-8') as lines:
+            for line in lines:
+                blocks, size, stack = line.rstrip().split(' ', 2)
+                frames = tuple(f for f in map(plain, stack.split()))
+                before = known.get(frames, (0, 0))
+                known[frames] = (before[0] + int(blocks), before[1] + int(size))
+        return report, known
+
+    def compare(self, report, known):
+        found = collections.defaultdict(lambda: [0, 0])
+        for stack in report['stacks']:
+            frames = [told(f) for f in stack['frames'] if f['language'] == 'java' and not f['function'].startswith('~')]
+            native = next((i for i, f in enumerate(stack['frames']) if f['language'] == 'java'), 0)
+            # What the virtual machine needs itself for a line, as to find a native method, is not the program's.
+            if not frames or not frames[0].startswith('jdk.internal.misc.Unsafe.allocateMemory0') or native > 2:
+                continue
+            while frames and not frames[0].startswith('Frames.take:'):
+                del frames[0]
+            if frames:
+                found[tuple(frames)][0] += stack['impacting']['count']
+                found[tuple(frames)][1] += stack['impacting']['bytes']
+        found = {stack: tuple(amount) for stack, amount in found.items() if amount[0]}
+        wrong = [(stack, known.get(stack), found.get(stack)) for stack in known.keys() | found.keys()
+                 if known.get(stack) != found.get(stack)]
+        for stack, expected, got in sorted(wrong, key=str)[:8]:
+            print('DIFF', expected, got, *stack, sep='\n   ')
+        self.assertEqual(len(wrong), 0, f'of {len(known)} stacks')
+
+    def test_all_kinds(self):
+        for version, java in machines().items():
+            for kind, options in KINDS.items():
+                with self.subTest(f'{version} {kind}'):
+                    report, known = self.run_frames(java, 200, *options)
+                    self.assertGreater(len(known), 20)
+                    self.compare(report, known)
+
+
+if __name__ == '__main__':
+    mwlive.main()
