@@ -401,12 +401,6 @@ struct mw_error *jump_rows_look(struct jump_process *process)
 	return NULL;
 }
 
-/* Anonymous code: a runtime may have said since what it is. */
-static bool is_foreign(const struct mw_ring_code *code)
-{
-	return mw_row_kind(code->whole) == MW_ROW_FOREIGN;
-}
-
 void jump_rows_met(struct jump_process *process, mw_addr pc)
 {
 	const struct mw_ring_index *index = process->rows.index;
@@ -414,8 +408,8 @@ void jump_rows_met(struct jump_process *process, mw_addr pc)
 					       offsetof(struct mw_ring_code, start), pc - 1)
 			     : 0;
 
-	process->rows.stale |=
-		(jump_rows_makes_code(process) ||
-		 (process->survey.java.hotspot && mw_hotspot_is_awaited(process->survey.java.hotspot))) &&
-		(!count || pc > index->code[count - 1].end || is_foreign(&index->code[count - 1]));
+	/* Anonymous code is foreign until a Java virtual machine has said that it is its own. */
+	if (process->survey.java.hotspot && mw_hotspot_is_awaited(process->survey.java.hotspot))
+		process->rows.stale |= !count || mw_row_kind(index->code[count - 1].whole) == MW_ROW_FOREIGN;
+	process->rows.stale |= jump_rows_makes_code(process) && (!count || pc > index->code[count - 1].end);
 }
