@@ -348,6 +348,9 @@ enum mw_row_kind {
 	/* A frame of HotSpot's interpreter, whose return address follows the frame pointer: see MW_INTERPRETED_SP.
 	 * It is kept as three words: the return address, its method, and where in that it is. */
 	MW_ROW_INTERPRETED,
+	/* As SP, of a compiled method that will go on in the interpreter: at the stack pointer + the number of a saved
+	 * frame pointer is what the return address was, which is kept. The frame pointer is saved below the other. */
+	MW_ROW_DEOPTIMIZED,
 	MW_ROW_KINDS
 };
 
@@ -374,6 +377,7 @@ static inline uint64_t mw_row_generated(void)
 #define MW_INTERPRETED_METHOD (-24) /* the method that is run, */
 #define MW_INTERPRETED_AT     (-64) /* … and its bytecode that runs; 0 in a native one */
 #define MW_INTERPRETED_SIZE   72    /* of what the frame has at least below the frame pointer */
+#define MW_DEOPTIMIZED_FP     (-16) /* from the CFA: in a frame MW_ROW_DEOPTIMIZED, the saved frame pointer */
 #define MW_INTERPRETED_WORDS  3u /* that such a frame is kept as: its return address with MW_INTERPRETED_FRAME, … */
 #define MW_INTERPRETED_FRAME  (UINT64_C(1) << 63)
 

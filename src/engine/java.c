@@ -25,15 +25,15 @@ static uint64_t row_of(void *context, mw_addr pc)
 	const struct mw_java *java = context;
 	struct mw_hotspot_code code;
 
-	/* What returns to the end of one may be the beginning of the next. */
-	if (!mw_hotspot_find(java->hotspot, mw_live_thread(java->pid), pc - 1, &code))
+	if (!mw_hotspot_find(java->hotspot, mw_live_thread(java->pid), pc, &code))
 		return mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
 	switch (code.kind) {
 	case MW_HOTSPOT_COMPILED:
 	case MW_HOTSPOT_STUB:
 		/* The frame pointer is saved right below the return address by all that HotSpot makes. */
-		if (code.frame_size >= 16 && code.frame_size <= INT32_MAX && code.frame_size % 8 == 0)
-			return mw_row(MW_ROW_SP, (int32_t)code.frame_size, MW_ROW_FP_SAVED, -16);
+		if (code.frame_size >= 16 && code.frame_size <= INT16_MAX && code.frame_size % 8 == 0)
+			return mw_row(code.original_at >= 0 ? MW_ROW_DEOPTIMIZED : MW_ROW_SP, (int32_t)code.frame_size,
+				      MW_ROW_FP_SAVED, code.original_at >= 0 ? (int16_t)code.original_at : -16);
 		return mw_row_generated();
 	case MW_HOTSPOT_INTERPRETER:
 		return mw_row(MW_ROW_INTERPRETED, 0, MW_ROW_FP_SAVED, 0);
@@ -72,7 +72,7 @@ static struct mw_error *numbers_of(struct mw_java *java, mw_addr pc, uint32_t *n
 	struct mw_hotspot_code code;
 
 	*count = 0;
-	if (!mw_hotspot_find(java->hotspot, tid, pc - 1, &code))
+	if (!mw_hotspot_find(java->hotspot, tid, pc, &code))
 		return NULL;
 	if (code.kind == MW_HOTSPOT_COMPILED)
 		return mw_hotspot_name_compiled(java->hotspot, tid, pc, numbers, INLINED, count);

@@ -57,14 +57,13 @@ struct mw_hotspot_code {
 		code_end;    /* its instructions; of MW_HOTSPOT_ENTRY only those at the call, as the blob has others */
 	uint32_t frame_size; /* bytes from sp to the canonical frame address (CFA), at a call; 0: unknown */
 	uint32_t frame_complete; /* offset from code_start on which the frame is set up; 0 where it is not told */
+	/* When what a compiled method took for granted is no longer so, HotSpot lets its frames return elsewhere in their
+	 * blob, and keeps the return address in the frame. Where `pc` is that place: bytes from sp to there; else -1. */
+	int32_t original_at;
 };
 
-/* The code blob that holds `pc`. The process may run. False: there is none, or it is gone. */
+/* The code blob that holds `pc`, a return address. The process may run. False: there is none, or it is gone. */
 bool mw_hotspot_find(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc, struct mw_hotspot_code *out);
-
-/* When what a compiled method took for granted is no longer so, HotSpot lets its frames return elsewhere in their blob, and
- * keeps the return address in the frame. False: that is no such frame. `sp` is the frame's, at the call. */
-bool mw_hotspot_original_pc(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc, mw_addr sp, mw_addr *original);
 
 /*
  * The frames at a return address in compiled code, right behind a call: inlined ones too, the innermost first. `*count` is

@@ -183,16 +183,6 @@ bool hotspot_find_blob(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc, struct
 	return true;
 }
 
-bool mw_hotspot_find(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc, struct mw_hotspot_code *out)
-{
-	struct hotspot_blob blob;
-
-	if (!hotspot_find_blob(hotspot, tid, pc, &blob))
-		return false;
-	*out = blob.code;
-	return true;
-}
-
 unsigned mw_hotspot_ranges(const struct mw_hotspot *hotspot, struct mw_hotspot_range *out, unsigned capacity)
 {
 	unsigned count = hotspot->heap_count < capacity ? hotspot->heap_count : capacity;
@@ -210,23 +200,28 @@ static bool is_deopt(const struct mw_hotspot *hotspot, const struct hotspot_blob
 	return has(hotspot, offset) && pc == blob->start + (uint64_t)of_blob(hotspot, blob, offset);
 }
 
-bool mw_hotspot_original_pc(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc, mw_addr sp, mw_addr *original)
+static int32_t original_at(const struct mw_hotspot *hotspot, const struct hotspot_blob *blob, mw_addr pc)
+{
+	int64_t offset = of_blob(hotspot, blob, HOTSPOT_NMETHOD_ORIGINAL_PC);
+
+	if (!has(hotspot, HOTSPOT_NMETHOD_ORIGINAL_PC) || blob->code.kind != MW_HOTSPOT_COMPILED || offset < 0 ||
+	    offset >= blob->code.frame_size || offset % WORD)
+		return -1;
+	return is_deopt(hotspot, blob, pc, HOTSPOT_NMETHOD_DEOPT_BEGIN, HOTSPOT_NMETHOD_DEOPT_OFFSET) ||
+			       is_deopt(hotspot, blob, pc, HOTSPOT_NMETHOD_DEOPT_MH_BEGIN,
+					HOTSPOT_NMETHOD_DEOPT_MH_OFFSET)
+		       ? (int32_t)offset
+		       : -1;
+}
+
+bool mw_hotspot_find(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc, struct mw_hotspot_code *out)
 {
 	struct hotspot_blob blob;
-	mw_addr found;
-	int64_t offset;
 
-	if (!has(hotspot, HOTSPOT_NMETHOD_ORIGINAL_PC) || !hotspot_find_blob(hotspot, tid, pc, &blob) ||
-	    blob.code.kind != MW_HOTSPOT_COMPILED ||
-	    (!is_deopt(hotspot, &blob, pc, HOTSPOT_NMETHOD_DEOPT_BEGIN, HOTSPOT_NMETHOD_DEOPT_OFFSET) &&
-	     !is_deopt(hotspot, &blob, pc, HOTSPOT_NMETHOD_DEOPT_MH_BEGIN, HOTSPOT_NMETHOD_DEOPT_MH_OFFSET)))
+	if (!hotspot_find_blob(hotspot, tid, pc, &blob))
 		return false;
-	offset = of_blob(hotspot, &blob, HOTSPOT_NMETHOD_ORIGINAL_PC);
-	if (offset <= 0 || offset >= blob.code.frame_size ||
-	    !mw_peek(tid, sp + (uint64_t)offset, &found, sizeof(found)) || found < blob.code.code_start ||
-	    found > blob.code.code_end)
-		return false;
-	*original = found;
+	*out = blob.code;
+	out->original_at = original_at(hotspot, &blob, pc);
 	return true;
 }
 

@@ -216,7 +216,8 @@ static const uint8_t *page_of(struct reader *reader, mw_addr page)
 {
 	unsigned number;
 
-	for (unsigned i = 0; i < PAGES; i++)
+	/* Empty ones have the page 0. */
+	for (unsigned i = 0; page && i < PAGES; i++)
 		if (reader->at[i] == page)
 			return reader->pages[i];
 	number = reader->next++ % PAGES;

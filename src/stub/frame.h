@@ -104,6 +104,10 @@ static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 		if (cfa - frame->sp > frame->high - frame->sp - 8 || cfa & 7)
 			return STUB_SLOW;
 		return frame_to(frame, stub_read(cfa), row, fp + at);
+	case MW_ROW_DEOPTIMIZED:
+		cfa = frame->sp + n;
+		return frame_to(frame, cfa, mw_row(MW_ROW_SP, 0, MW_ROW_FP_SAVED, 0),
+				cfa + (uint64_t)(int64_t)MW_DEOPTIMIZED_FP);
 	case MW_ROW_INTERPRETED:
 		return frame_interpreted(frame);
 	case MW_ROW_END:

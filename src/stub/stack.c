@@ -424,8 +424,7 @@ static inline enum stub_step walk_plain(const struct stub_rows *rows, struct sta
 /* Code that was made at run time says of the places where it has called something what its frames are, of no other. */
 static inline bool is_made(uint64_t row)
 {
-	return mw_row_kind(row) == MW_ROW_CALLED || mw_row_kind(row) == MW_ROW_ASK ||
-	       mw_row_kind(row) == MW_ROW_INTERPRETED;
+	return mw_row_kind(row) == MW_ROW_CALLED || mw_row_kind(row) >= MW_ROW_ASK;
 }
 
 /* A frame of HotSpot's interpreter. False: there is no room. */
@@ -450,6 +449,27 @@ static STUB_RARE bool keep_interpreted(struct stack *stack, const struct stub_fr
 	if (frame->high - fp >= 16)
 		note(stack, fp + 8, stub_read(fp + 8));
 	return true;
+}
+
+/* The return address that the frame had. False: there is no room. */
+static STUB_RARE bool keep_deoptimized(struct stack *stack, const struct stub_frame *frame, uint64_t row,
+				       uint64_t depth)
+{
+	uint64_t at = frame->sp + (uint64_t)(int64_t)mw_row_fp_at(row);
+
+	if (at & 7 || at < frame->sp || frame->high - frame->sp <= at - frame->sp)
+		return keep(stack, frame->pc, depth);
+	note(stack, at, stub_read(at));
+	return keep(stack, stub_read(at), depth);
+}
+
+static inline bool keep_odd(struct stack *stack, const struct stub_frame *frame, uint64_t row, uint64_t depth)
+{
+	if (unlikely(mw_row_kind(row) == MW_ROW_INTERPRETED))
+		return keep_interpreted(stack, frame, depth);
+	if (unlikely(mw_row_kind(row) == MW_ROW_DEOPTIMIZED))
+		return keep_deoptimized(stack, frame, row, depth);
+	return keep(stack, frame->pc, depth);
 }
 
 /* Any other step. */
@@ -506,9 +526,7 @@ static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t 
 			else if (mw_row_kind(row) == MW_ROW_SP)
 				continue;
 		}
-		if (likely(mw_row_kind(row) != MW_ROW_OURS) &&
-		    unlikely(mw_row_kind(row) == MW_ROW_INTERPRETED ? !keep_interpreted(stack, &frame, depth)
-								    : !keep(stack, frame.pc, depth))) {
+		if (likely(mw_row_kind(row) != MW_ROW_OURS) && unlikely(!keep_odd(stack, &frame, row, depth))) {
 			cut = MW_RING_TRUNCATED;
 			step = STUB_END;
 			break;

@@ -441,9 +441,13 @@ static enum mw_fallback_step step_otherwise(struct libunwind *self, struct walk 
 	struct mw_interpreted interpreted;
 
 	if (mw_made_code_holds(self->fallback.made, at)) {
-		found = mw_made_step(self->fallback.made, self->arch, self->memory, stuck, out, &interpreted);
+		mw_addr pc = stuck->pc;
+
+		found = mw_made_step(self->fallback.made, self->arch, self->memory, stuck, out, &interpreted, &pc);
 		if (walk->count)
 			walk->frames[walk->count - 1].interpreted = interpreted;
+		if (walk->count && pc != stuck->pc)
+			walk->frames[walk->count - 1].pc = pc;
 		return found;
 	}
 	if (step_by_rows(self, at, stuck, out, &found))

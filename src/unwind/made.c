@@ -38,7 +38,7 @@ static enum mw_fallback_step step_interpreted(const struct mw_arch *arch, const 
 
 enum mw_fallback_step mw_made_step(const struct mw_made_code *made, const struct mw_arch *arch,
 				   const struct mw_memory_view *memory, const struct mw_regs *regs, struct mw_regs *out,
-				   struct mw_interpreted *interpreted)
+				   struct mw_interpreted *interpreted, mw_addr *pc)
 {
 	uint64_t row = made->row(made->context, regs->pc);
 	enum mw_row_kind kind = mw_row_kind(row);
@@ -48,6 +48,12 @@ enum mw_fallback_step mw_made_step(const struct mw_made_code *made, const struct
 	*out = *regs;
 	if (kind == MW_ROW_INTERPRETED)
 		return step_interpreted(arch, memory, regs, out, interpreted);
+	if (kind == MW_ROW_DEOPTIMIZED) {
+		if (!read_word(memory, add(sp, mw_row_fp_at(row)), pc))
+			return MW_FALLBACK_LOST;
+		row = mw_row(MW_ROW_SP, mw_row_n(row), MW_ROW_FP_SAVED, MW_DEOPTIMIZED_FP);
+		kind = MW_ROW_SP;
+	}
 	if (kind != MW_ROW_SP && kind != MW_ROW_CALLED)
 		return MW_FALLBACK_LOST;
 	cfa = add(kind == MW_ROW_SP ? sp : regs->gpr[arch->dwarf_fp], mw_row_n(row));

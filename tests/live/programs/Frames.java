@@ -117,7 +117,36 @@ public class Frames {
 		call.call();
 	}
 
-	static void one(Shape[] shapes, Method method, int i) throws Exception {
+	/* What is compiled takes it for granted that nobody overrides these: until somebody does, while it is on the stack. */
+	static class Base {
+		int kind() {
+			return 1;
+		}
+	}
+
+	static class Other extends Base {
+		@Override
+		int kind() {
+			return 2;
+		}
+	}
+
+	/* Is not to be inlined. */
+	static void helper(int round, int at, int size) throws Exception {
+		if (round == at)
+			Class.forName("Frames$Other").getDeclaredConstructor().newInstance();
+		if (size > 0)
+			take(size);
+	}
+
+	static int assumed(Base base, int round, int at, int size) throws Exception {
+		int sum = base.kind();
+
+		helper(round, at, size);
+		return sum + base.kind();
+	}
+
+	static void one(Shape[] shapes, Method method, Base base, int i, int rounds) throws Exception {
 		IntConsumer lambda = size -> take(size);
 
 		lambda.accept(64);
@@ -128,6 +157,7 @@ public class Frames {
 		thrown(160);
 		locked(192);
 		IntStream.range(0, 2).forEach(n -> take(208 + 8 * n));
+		assumed(base, i, rounds * 3 / 4, 240);
 		work(500);
 	}
 
@@ -138,15 +168,25 @@ public class Frames {
 
 	static void run(int rounds) {
 		Shape[] shapes = {new Square(), new Circle(), new Sub()};
+		Base base = new Base();
 
 		try {
 			Method method = Frames.class.getMethod("reflected", int.class);
 
 			for (int i = 0; i < rounds; i++)
-				one(shapes, method, i);
+				one(shapes, method, base, i, rounds);
 		} catch (Exception e) {
 			throw new RuntimeException(e);
 		}
+	}
+
+	static void warmUp() throws Exception {
+		Shape[] shapes = {new Square(), new Circle(), new Sub()};
+
+		one(shapes, Frames.class.getMethod("reflected", int.class), new Base(), 0, 100);
+		/* Compiled by then. */
+		for (int i = 0; i < 40000; i++)
+			assumed(new Base(), i, -1, 0);
 	}
 
 	public static void main(String[] arguments) throws Exception {
@@ -154,7 +194,7 @@ public class Frames {
 		Thread[] threads = new Thread[2];
 
 		/* Each class that the rounds need is loaded by then. */
-		run(1);
+		warmUp();
 		KNOWN.clear();
 		wait("ready " + ProcessHandle.current().pid());
 		for (int i = 0; i < threads.length; i++) {

@@ -426,14 +426,13 @@ static void replaced_code_is_named_anew(void **state)
 static void a_frame_that_is_to_be_interpreted_keeps_its_address(void **state)
 {
 	struct rig *rig = *state;
-	mw_addr frame_words[6] = {0, 0, code_of(rig) + 40}, original = 0;
 	mw_addr deopt = (uintptr_t)rig->blob + (uint32_t)rig->blob->deopt;
+	struct mw_hotspot_code code;
 
-	assert_true(mw_hotspot_original_pc(rig->hotspot, getpid(), deopt, (uintptr_t)frame_words, &original));
-	assert_true(original == code_of(rig) + 40);
-	assert_false(mw_hotspot_original_pc(rig->hotspot, getpid(), deopt - 1, (uintptr_t)frame_words, &original));
-	frame_words[2] = (uintptr_t)memory;
-	assert_false(mw_hotspot_original_pc(rig->hotspot, getpid(), deopt, (uintptr_t)frame_words, &original));
+	assert_true(mw_hotspot_find(rig->hotspot, getpid(), deopt, &code));
+	assert_int_equal(code.original_at, 16);
+	assert_true(mw_hotspot_find(rig->hotspot, getpid(), deopt - 1, &code));
+	assert_int_equal(code.original_at, -1);
 }
 
 static void interpreted_methods_are_named(void **state)
@@ -574,13 +573,13 @@ static void any_bytes_are_survived(void **state)
 	static uint8_t whole[sizeof(memory)];
 	uint8_t map[sizeof(segments)];
 	struct blob *blob = rig->blob;
+	struct mw_hotspot_code code;
 	unsigned seed = 1;
 
 	memcpy(whole, memory, sizeof(memory));
 	memcpy(map, segments, sizeof(segments));
 	for (unsigned round = 0; round < 3000; round++) {
 		uint32_t numbers[4];
-		mw_addr original;
 
 		for (unsigned i = 0; i < 4; i++) {
 			((uint8_t *)blob)[(unsigned)rand_r(&seed) % 0x150] = (uint8_t)rand_r(&seed);
@@ -590,7 +589,7 @@ static void any_bytes_are_survived(void **state)
 		blob->name = "nmethod";
 		(void)name(rig, code_of(rig) + 40, numbers);
 		(void)name(rig, code_of(rig) + 80, numbers);
-		(void)mw_hotspot_original_pc(rig->hotspot, getpid(), code_of(rig) + 40, (uintptr_t)whole, &original);
+		(void)mw_hotspot_find(rig->hotspot, getpid(), code_of(rig) + 40, &code);
 		if (round % 8 == 0) {
 			memcpy(memory, whole, sizeof(memory));
 			memcpy(segments, map, sizeof(segments));
