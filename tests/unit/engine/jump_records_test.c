@@ -375,6 +375,36 @@ static void test_script_nonsense(void **state)
 	assert_int_equal(rig->ref_count, 0);
 }
 
+/* A frame of HotSpot's interpreter is kept as three words, and one of compiled code may stand for several. */
+static void test_java(void **state)
+{
+	const mw_addr words[] = {0x10001, 0x40001 | MW_INTERPRETED_FRAME, 0x5a5a, 0x2222, 0x7fff0001, 0x20002};
+	struct rig *rig = *state;
+	const struct rig_stack *stack;
+
+	begin(rig);
+	rig_put_stack(rig, 0, 5, 0, 4, words, 6, MW_RING_COMPLETE);
+	rig_put_stack(rig, 0, 5, 0, 5, words, 3, MW_RING_COMPLETE);
+	rig_drain(rig);
+	assert_int_equal(rig->stack_count, 5);
+	stack = &rig->stacks[3];
+	assert_int_equal(stack->count, 5);
+	assert_int_equal(stack->cut, MW_STACK_COMPLETE);
+	assert_int_equal(stack->frames[0].addr, 0x10001);
+	assert_int_equal(stack->frames[1].module, 88);
+	assert_int_equal(stack->frames[1].addr, 0x2222);
+	assert_int_equal(rig->interpreted.method, 0x5a5a);
+	assert_true(rig->interpreted.is);
+	assert_int_equal(stack->frames[2].module, 99);
+	assert_int_equal(stack->frames[3].module, 99);
+	assert_int_equal(stack->frames[3].addr, 1);
+	assert_int_equal(stack->frames[4].addr, 0x20002);
+	/* Words of one are missing. */
+	assert_int_equal(rig->stacks[4].count, 1);
+	assert_int_equal(rig->stacks[4].cut, MW_STACK_TRUNCATED);
+	assert_int_equal(bad(rig), 0);
+}
+
 static void test_compare(void **state)
 {
 	struct rig *rig = *state;
@@ -568,6 +598,7 @@ UNIT_GROUP(jump_records)
 		cmocka_unit_test_setup_teardown(test_slow, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stacks_from_elsewhere, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense_from_elsewhere, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_java, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_script, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_script_from_elsewhere, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_script_nonsense, rig_setup, rig_teardown),

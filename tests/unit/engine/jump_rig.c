@@ -110,6 +110,36 @@ static struct mw_error *help_script(void *context, const struct mw_raw_stack *na
 	return NULL;
 }
 
+/* A frame of module 88: where in its method it is. */
+static struct mw_error *help_interpreted(void *context, const struct mw_interpreted *interpreted,
+					 struct mw_raw_frame *frame)
+{
+	struct rig *rig = context;
+
+	rig->interpreted = *interpreted;
+	*frame = (struct mw_raw_frame){interpreted->at, 88};
+	return NULL;
+}
+
+/* What has an address of 0x7fff0000 to 0x7fffffff stands for two frames of module 99. */
+static struct mw_error *help_name(void *context, const struct mw_raw_stack *native, struct mw_raw_frame *out,
+				  uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	(void)context;
+	*count = 0;
+	for (uint32_t i = 0; i < native->count; i++)
+		for (unsigned j = 0; j < (native->frames[i].addr >> 16 == 0x7fff ? 2u : 1u); j++) {
+			*truncated = *count == capacity;
+			if (*truncated)
+				return NULL;
+			out[*count] = native->frames[i];
+			if (native->frames[i].addr >> 16 == 0x7fff)
+				out[*count] = (struct mw_raw_frame){j, 99};
+			++*count;
+		}
+	return NULL;
+}
+
 static bool help_lives(void *context, uint32_t tid)
 {
 	const struct rig *rig = context;
@@ -150,6 +180,8 @@ void rig_use(struct rig *rig, const struct mw_event_sink *sink)
 					     .thread = help_thread,
 					     .module = help_module,
 					     .walk = help_walk,
+					     .interpreted = help_interpreted,
+					     .name = help_name,
 					     .script = help_script,
 					     .thread_lives = help_lives,
 					     .fill = help_fill};

@@ -55,6 +55,7 @@ struct rig {
 	size_t slow_size;
 	uint32_t filled_from, filled_count, fills;
 	struct mw_script_ref refs[RIG_SCRIPT]; /* of the last stack with such */
+	struct mw_interpreted interpreted;     /* the last one */
 	uint32_t ref_count;
 	bool refuse_fill;
 	bool refuse_event; /* the sink fails */

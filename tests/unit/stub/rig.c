@@ -103,6 +103,9 @@ static void add_code(void)
 		{CODE_LOST, mw_row(MW_ROW_SP, 16, MW_ROW_FP_LOST, 0)},
 		{CODE_UP, mw_row(MW_ROW_SP, -16, same, 0)},
 		{CODE_CALLED, mw_row_generated()},
+		{CODE_ASK, mw_row(MW_ROW_ASK, 0, MW_ROW_FP_LOST, 0)},
+		{CODE_READ, mw_row(MW_ROW_INTERPRETED, 0, saved, 0)},
+		{CODE_DEOPT, mw_row(MW_ROW_DEOPTIMIZED, 32, saved, 8)},
 	};
 
 	for (size_t i = 0; i < sizeof(code) / sizeof(code[0]); i++)

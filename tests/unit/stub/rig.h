@@ -30,6 +30,9 @@
 #define CODE_UP      0xa0000u /* CFA = sp - 16: nonsense */
 #define CODE_NONE    0xb0000u /* nobody knows */
 #define CODE_CALLED  0xc0000u /* as FP, at calls alone */
+#define CODE_ASK     0xd0000u /* memwatch knows */
+#define CODE_READ    0xe0000u /* interpreted */
+#define CODE_DEOPT   0xf0000u /* CFA = sp + 32, the return address that was at sp + 8 */
 
 enum {
 	HOOK_MALLOC,

@@ -389,6 +389,137 @@ static void test_signal_frame(void **state)
 	}
 }
 
+/* A frame of HotSpot's interpreter at sp and with a frame pointer so many words above, whose caller is deoptimized. */
+static struct mw_stub_call *java_frames(void)
+{
+	uint64_t *stack = rig.thread->stack;
+
+	stack[AT + 9] = CODE_READ + 1;
+	rig_saved.gpr[CPU_FP] = word_at(AT + 20);
+	stack[AT + 12] = 0x7a7a; /* the bytecode */
+	stack[AT + 17] = 0x5a5a; /* the method */
+	stack[AT + 19] = word_at(AT + 24);
+	stack[AT + 20] = word_at(AT + 40);
+	stack[AT + 21] = CODE_DEOPT + 1;
+	stack[AT + 25] = CODE_CALLED + 3; /* as it was */
+	stack[AT + 26] = word_at(AT + 30);
+	stack[AT + 27] = CODE_FP + 1;
+	stack[AT + 31] = CODE_END + 1;
+	return (struct mw_stub_call *)(void *)&stack[AT];
+}
+
+static const uint64_t java[] = {
+	(CODE_READ + 1) | MW_INTERPRETED_FRAME, 0x5a5a, 0x7a7a, CODE_CALLED + 3, CODE_FP + 1, CODE_END + 1};
+
+static void test_interpreted(void **state)
+{
+	struct mw_stub_call *call = java_frames();
+	uint64_t *stack = rig.thread->stack, other[6];
+	uint32_t asked = rig_slot()->asked;
+
+	(void)state;
+	expect_frames(stack_of(call), MW_RING_COMPLETE, java, 6);
+	/* The same again is the same stack; another bytecode, and another place that was returned to, are others. */
+	assert_null(stack_of(call));
+	memcpy(other, java, sizeof(other));
+	stack[AT + 12] = other[2] = 0x7b7b;
+	expect_frames(stack_of(call), MW_RING_COMPLETE, other, 6);
+	stack[AT + 25] = other[3] = CODE_CALLED + 4;
+	expect_frames(stack_of(call), MW_RING_COMPLETE, other, 6);
+	/* A method handle has taken an argument: the caller's frame begins behind the return address. */
+	stack[AT + 19] = word_at(AT + 21);
+	stack[AT + 21] = CODE_FP + 1;
+	stack[AT + 41] = CODE_END + 1;
+	other[3] = CODE_FP + 1;
+	other[4] = CODE_END + 1;
+	expect_frames(stack_of(call), MW_RING_COMPLETE, other, 5);
+	assert_int_equal(rig_slot()->asked, asked);
+	rig_saved.gpr[CPU_FP] = 0;
+}
+
+/* No frame is read where none can be. */
+static void test_interpreted_nonsense(void **state)
+{
+	uint64_t *stack = rig.thread->stack;
+	const uint64_t frame_pointers[] = {0,
+					   8,
+					   word_at(AT + 18),
+					   word_at(AT + 20) + 1,
+					   word_at(STACK_WORDS) - 16,
+					   word_at(STACK_WORDS),
+					   UINT64_MAX - 7};
+	const uint64_t callers[] = {0, word_at(AT + 20), word_at(AT + 24) + 4, word_at(STACK_WORDS), UINT64_MAX - 7};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(frame_pointers) / sizeof(frame_pointers[0]); i++) {
+		struct mw_stub_call *call = java_frames();
+
+		rig_saved.gpr[CPU_FP] = frame_pointers[i];
+		assert_int_equal(stack_of(call)->type, MW_RING_SLOW);
+		rest_is_one_event();
+	}
+	for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
+		struct mw_stub_call *call = java_frames();
+
+		stack[AT + 19] = callers[i];
+		assert_int_equal(stack_of(call)->type, MW_RING_SLOW);
+		rest_is_one_event();
+	}
+	rig_saved.gpr[CPU_FP] = 0;
+}
+
+/* A frame that there is no room for is not begun. */
+static void test_interpreted_truncated(void **state)
+{
+	struct mw_stub_call *call = java_frames();
+
+	(void)state;
+	rig.shared.control->depth = 4;
+	expect_frames(stack_of(call), MW_RING_TRUNCATED, java, 4);
+	rig.shared.control->depth = 2;
+	rig.shared.control->generation++;
+	expect_frames(stack_of(call), MW_RING_TRUNCATED, java, 0);
+	rig_saved.gpr[CPU_FP] = 0;
+}
+
+static void answer_row(void)
+{
+	struct mw_ring_slot *slot = rig_slot();
+
+	assert_int_equal(slot->ask, MW_RING_ASK_ROW);
+	if (slot->ask_address == CODE_ASK + 1)
+		learn(CODE_ASK + 1, mw_row(MW_ROW_SP, 16, MW_ROW_FP_SAME, 0));
+	__atomic_store_n(&slot->answered, slot->asked, __ATOMIC_RELEASE);
+}
+
+static void test_row_is_asked_for(void **state)
+{
+	const uint64_t pcs[] = {CODE_SP + 1, CODE_ASK + 1, CODE_SP + 2, CODE_END + 1},
+		       again[] = {CODE_SP + 3, CODE_ASK + 1, CODE_END + 1},
+		       unknown[] = {CODE_SP + 1, CODE_ASK + 2, CODE_SP + 2}, signal[] = {CODE_SP + 1, CODE_SIGNAL + 1},
+		       interrupted[] = {CODE_SP + 1, CODE_SIGNAL + 2, CODE_ASK + 2};
+	uint32_t asked = rig_slot()->asked;
+	struct mw_stub_call *call;
+
+	(void)state;
+	rig.on_pause = answer_row;
+	rig.shared.control->learned_any = 1;
+	expect_frames(stack_of(rig_frames(AT, pcs, 4)), MW_RING_COMPLETE, pcs, 4);
+	assert_int_equal(rig_slot()->asked, asked + 1);
+	/* Once. */
+	expect_frames(stack_of(rig_frames(AT, again, 3)), MW_RING_COMPLETE, again, 3);
+	assert_int_equal(rig_slot()->asked, asked + 1);
+	/* memwatch does not know. */
+	expect_frames(stack_of(rig_frames(AT, unknown, 3)), MW_RING_BROKEN, unknown, 2);
+	assert_int_equal(rig_slot()->asked, asked + 2);
+	/* Where a signal has interrupted such code nothing is known of it, and nobody is asked. */
+	call = rig_frames(AT, signal, 2);
+	rig.thread->stack[AT + 12 + CPU_SIGNAL_PC / 8] = CODE_ASK + 1;
+	rig.thread->stack[AT + 12 + CPU_SIGNAL_SP / 8] = word_at(AT + 60);
+	expect_frames(stack_of(call), MW_RING_BROKEN, interrupted, 3);
+	assert_int_equal(rig_slot()->asked, asked + 2);
+}
+
 static void test_forget(void **state)
 {
 	struct mw_ring_slot *slot = rig_slot();
@@ -593,6 +724,10 @@ UNIT_GROUP(walk)
 		T(test_hostile_index),
 		T(test_rows),
 		T(test_signal_frame),
+		T(test_interpreted),
+		T(test_interpreted_nonsense),
+		T(test_interpreted_truncated),
+		T(test_row_is_asked_for),
 		T(test_answer_is_inherited),
 		T(test_learned),
 		T(test_slow_is_bounded),
