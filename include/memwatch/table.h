@@ -24,6 +24,8 @@ enum mw_column {
 	MW_COLUMN_STACK,
 	MW_COLUMN_SIZE,
 	MW_COLUMN_API,
+	MW_COLUMN_LINE,     /* that a suspect is charged to (src/view/suspects.h) */
+	MW_COLUMN_LANGUAGE, /* that it is written in */
 	MW_COLUMN_COUNT
 };
 
@@ -105,6 +107,7 @@ struct mw_table_row {
 	uint64_t
 		number; /* pid, tid, bytes of one block, enum mw_kind, enum mw_fate; MW_SIZE_UNKNOWN: unknown or none */
 	const struct mw_report_stack *stack; /* a row of MW_COLUMN_STACK: where known */
+	const struct mw_report_frame *frame; /* a row of MW_COLUMN_LINE; NULL: stacks without frames */
 	struct mw_sums sums;
 };
 

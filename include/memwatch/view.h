@@ -30,6 +30,9 @@ enum mw_language {
 	MW_LANGUAGE_NATIVE,
 	MW_LANGUAGE_PYTHON,
 	MW_LANGUAGE_JAVA,
+	MW_LANGUAGE_JAVASCRIPT,
+	MW_LANGUAGE_GO,
+	MW_LANGUAGE_COUNT
 };
 
 /* For reports; "?" for a number that is none of them. Static text. */
@@ -124,6 +127,7 @@ struct mw_report_stack {
 	enum mw_stack_end end;
 	struct mw_report_frame *frames;
 	size_t frame_count;
+	size_t charged; /* the frame of the line that it is charged to (src/view/suspects.h); 0 without frames */
 	struct mw_amount size, impacting, transient, aofi;
 	struct mw_amount settled_later; /* of impacting: freed within the settling time, after the window */
 	uint64_t aofi_unknown;          /* of aofi.count, those whose size is unknown (0 in aofi.bytes) */
@@ -142,6 +146,12 @@ struct mw_report_stack {
 	uint32_t group;                      /* src/view's business */
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
+
+/* The line that a stack is charged to, as suspects are; NULL: it has no frames. */
+static inline const struct mw_report_frame *mw_report_line(const struct mw_report_stack *stack)
+{
+	return stack->charged < stack->frame_count ? &stack->frames[stack->charged] : NULL;
+}
 
 /* Stacks with one line of the user's own code in common, and verdicts that mean alike (src/view/suspects.h). */
 struct mw_report_suspect {

@@ -25,10 +25,9 @@ const char *mw_role_name(enum mw_role role)
 
 const char *mw_language_name(enum mw_language language)
 {
-	static const char *const names[] = {
-		[MW_LANGUAGE_NATIVE] = "native",
-		[MW_LANGUAGE_PYTHON] = "python",
-		[MW_LANGUAGE_JAVA] = "java",
+	static const char *const names[MW_LANGUAGE_COUNT] = {
+		[MW_LANGUAGE_NATIVE] = "native",         [MW_LANGUAGE_PYTHON] = "python", [MW_LANGUAGE_JAVA] = "java",
+		[MW_LANGUAGE_JAVASCRIPT] = "javascript", [MW_LANGUAGE_GO] = "go",
 	};
 
 	return NAME_OF(names, language);
@@ -114,7 +113,7 @@ const char *mw_column_name(enum mw_column column)
 		[MW_COLUMN_PROCESS] = "process",   [MW_COLUMN_KIND] = "kind",     [MW_COLUMN_HEAP] = "heap",
 		[MW_COLUMN_TYPE] = "type",         [MW_COLUMN_THREAD] = "thread", [MW_COLUMN_MODULE] = "module",
 		[MW_COLUMN_FUNCTION] = "function", [MW_COLUMN_STACK] = "stack",   [MW_COLUMN_SIZE] = "size",
-		[MW_COLUMN_API] = "api",
+		[MW_COLUMN_API] = "api",           [MW_COLUMN_LINE] = "line",     [MW_COLUMN_LANGUAGE] = "language",
 	};
 
 	return NAME_OF(names, column);

@@ -17,7 +17,7 @@
 
 #define MW_CLI_ENGINES "auto jump trap"
 #define MW_CLI_KINDS   "heap vm"
-#define MW_CLI_COLUMNS "process kind heap type thread module function stack size api"
+#define MW_CLI_COLUMNS "process kind heap type thread module function line language stack size api"
 
 #define MW_CLI_TRACK(help, about) MW_CLI_OPTION("track", 0, WORDS, "heap,vm", help, about, MW_CLI_KINDS, TRACK, session)
 
@@ -636,6 +636,7 @@ const struct mw_cli_command mw_cli_command_report = {
 		 "                           (of each part of a mapping unmapped in parts)\n"
 		 "  kind:heap                heap, vm, or vm-internal, left out unless named\n"
 		 "  type:freed               not-freed, freed, older (and freed) or older-kept\n"
+		 "  line:app.py:41, language:python     of the line that a stack is charged to\n"
 		 "  stack:00c0ff             the first digits of a stack id\n"
 		 "Quote names with blanks or parentheses: function:\"operator new\".\n"
 		 "Examples: --filter 'function:parse and not thread:main'\n"

@@ -435,8 +435,8 @@ static struct mw_error *parse_sort(const char *option, const char *text, void *m
 static struct mw_error *add_column(const char *option, const char *text, const char *word,
 				   struct mw_view_question *question)
 {
-	static const char hint[] = "It takes process, kind, heap, type, thread, module, function, stack, size and api, "
-				   "with commas between, as in --by module,thread";
+	static const char hint[] = "It takes process, kind, heap, type, thread, module, function, line, language, "
+				   "stack, size and api, with commas between, as in --by module,thread";
 	enum mw_column column = 0;
 
 	while (column < MW_COLUMN_COUNT && strcmp(word, mw_column_name(column)) != 0)

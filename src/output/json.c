@@ -300,6 +300,7 @@ static json_t *stack_value(const struct mw_report *report, const struct mw_repor
 		MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
 		MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)), MW_KEY("cut", cuts[stack->cut]),
 		MW_KEY("end", mw_stack_end_name(stack->end)), MW_OF(stack, suspect), MW_KEY("frames", frames),
+		MW_KEY("charged", stack->frame_count ? MW_VALUE(stack->charged) : json_null()),
 		ESTIMATED_SIZE(sampled, stack), ESTIMATE(sampled, stack, impacting),
 		ESTIMATE(sampled, stack, transient),
 		MW_KEY("aofi", older ? mw_json_estimate(sampled, stack->aofi, stack->spreads.aofi) : json_null()),

@@ -16,7 +16,8 @@
  * Where blocks are sampled, amounts are estimates with an "error" (standard error: {count, bytes}), and aofi is null where
  * nothing is known of it; a block stands for so many others ("others").
  *
- * `value` is {pid, comm} of a process, {tid, name} of a thread, {function, module} of a function, a number of a size,
+ * `value` is {pid, comm} of a process, {tid, name} of a thread, {function, module} of a function, {function, module, file, line, offset|null}
+ * of a line (the offset is of code without a name), a number of a size,
  * else a string. `more` is 0, or for how many rows that are not shown this one stands; it has no value then,
  * but for a node with 1, which is not shown further.
  *
@@ -61,6 +62,15 @@ static json_t *parent_value(size_t parent)
 	return parent == MW_TABLE_ROOT ? json_null() : MW_VALUE(parent);
 }
 
+static json_t *line_value(const struct mw_report_frame *frame)
+{
+	if (!frame)
+		return json_null();
+	return MW_OBJECT(MW_OF(frame, function), MW_OF(frame, module), MW_OF(frame, file),
+			 MW_KEY("line", frame->line ? MW_VALUE(frame->line) : json_null()),
+			 MW_KEY("offset", frame->function ? json_null() : MW_VALUE(frame->offset)));
+}
+
 static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
 {
 	if (row->folded)
@@ -78,7 +88,10 @@ static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
 		return MW_VALUE(mw_fate_name((enum mw_fate)row->number));
 	case MW_COLUMN_SIZE:
 		return MW_VALUE(row->number);
+	case MW_COLUMN_LINE:
+		return line_value(row->frame);
 	case MW_COLUMN_HEAP:
+	case MW_COLUMN_LANGUAGE:
 	case MW_COLUMN_MODULE:
 	case MW_COLUMN_STACK:
 	case MW_COLUMN_API:

@@ -70,7 +70,9 @@ void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some, a
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
 /* What a suspect is called in a word: LOST, LEAK, GROWS, OPEN. */
 const char *mw_text_suspect_word(const struct mw_report_suspect *suspect);
-/* Its line: shop::link_session() server.cpp:25 */
+/* The line of a frame: shop::link_session() server.cpp:25 */
+void mw_text_source(struct mw_line *line, const struct mw_report_frame *frame);
+/* That of a suspect. */
 void mw_text_place(struct mw_text *text, const struct mw_report_suspect *suspect);
 /* Of several processes: a table of them, and the answer of all together. */
 void mw_text_processes(struct mw_text *text, const struct mw_report *const *reports, size_t count);

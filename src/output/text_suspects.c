@@ -56,16 +56,10 @@ static void add_caller(struct mw_text *text, const struct mw_report_suspect *sus
 	mw_line_printf(line, ")");
 }
 
-void mw_text_place(struct mw_text *text, const struct mw_report_suspect *suspect)
+void mw_text_source(struct mw_line *line, const struct mw_report_frame *frame)
 {
-	const struct mw_report_frame *frame = suspect->frame;
-	struct mw_line *line = &text->line;
 	size_t from = line->length;
 
-	if (!frame) {
-		mw_line_printf(line, "(no stack)");
-		return;
-	}
 	if (frame->function) {
 		if (frame->generated)
 			mw_text_function(line, frame->function);
@@ -81,11 +75,22 @@ void mw_text_place(struct mw_text *text, const struct mw_report_suspect *suspect
 	} else {
 		mw_line_printf(line, "%s", frame->function ? "in " : "");
 		mw_line_name(line, frame->module ? mw_text_base_name(frame->module) : "code of no file");
-		if (!frame->function) {
+		if (!frame->function)
 			mw_line_printf(line, "+0x%" PRIx64, frame->offset);
-			add_caller(text, suspect);
-		}
 	}
+}
+
+void mw_text_place(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	const struct mw_report_frame *frame = suspect->frame;
+
+	if (!frame) {
+		mw_line_printf(&text->line, "(no stack)");
+		return;
+	}
+	mw_text_source(&text->line, frame);
+	if (!frame->function && !frame->file)
+		add_caller(text, suspect);
 }
 
 static void add_projection(struct mw_line *line, const struct mw_report_suspect *suspect, const char *before)

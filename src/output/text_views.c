@@ -316,7 +316,14 @@ static void add_label(struct mw_text *text, enum mw_column column, const struct 
 	case MW_COLUMN_MODULE:
 		add_name(line, row->text, "(runtime only)");
 		return;
+	case MW_COLUMN_LINE:
+		if (row->frame)
+			mw_text_source(line, row->frame);
+		else
+			mw_line_printf(line, "(no stack)");
+		return;
 	case MW_COLUMN_HEAP:
+	case MW_COLUMN_LANGUAGE:
 	case MW_COLUMN_API:
 	case MW_COLUMN_COUNT:
 		break;

@@ -26,7 +26,6 @@
 /* The names of a stack; they do not change any more. */
 struct mw_top_named {
 	struct mw_report_stack stack; /* only what the framer sets */
-	size_t charged;               /* the frame that it is charged to, as report says it */
 };
 
 /* A stack, by the tracker's number. Nothing of it changes, but that it gets its names. */

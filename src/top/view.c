@@ -138,8 +138,8 @@ static void drop_empty(struct mw_top_rows *rows, size_t count)
 
 enum { SAYS_NOTHING, SAYS_NO, SAYS_YES }; /* a filter, of a stack */
 
-#define OF_NAMES   (1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_STACK)
-#define OF_STACKS  (OF_NAMES | 1u << MW_COLUMN_API | 1u << MW_COLUMN_KIND)
+#define OF_NAMES   (MW_COLUMNS_OF_STACKS & ~(1u << MW_COLUMN_API))
+#define OF_STACKS  (MW_COLUMNS_OF_STACKS | 1u << MW_COLUMN_KIND)
 #define OF_THREADS (1u << MW_COLUMN_THREAD)
 
 static const struct mw_filter *filter_of(const struct mw_top_view *view, enum mw_top_group group)
@@ -212,7 +212,8 @@ static struct mw_error *check_filter(const struct mw_top_view *view, const struc
 			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s: is not known of these rows",
 							     mw_column_name((enum mw_column)i)),
 					     threads ? "Of threads it takes thread:, of stacks (1) the others"
-						     : "It takes function, module, api, kind and stack, of threads (3) "
+						     : "It takes function, module, line, language, api, kind and "
+						       "stack, of threads (3) "
 						       "thread:; w writes a recording that report asks for all");
 	return NULL;
 }
@@ -311,7 +312,9 @@ static const char *name_of(const struct mw_top_view *view, enum mw_top_group gro
 		return module ? module->path : NULL;
 	}
 	named = named_of(view, key);
-	return named && named->stack.frame_count ? named->stack.frames[named->charged].function : NULL;
+	const struct mw_report_frame *frame = named ? mw_report_line(&named->stack) : NULL;
+
+	return frame ? frame->function : NULL;
 }
 
 /* By what is most, by names from A. Rows that are equal stay where they were. */
@@ -639,7 +642,7 @@ static void put_stack(const struct mw_top_view *view, struct mw_line *line, uint
 	const struct mw_raw_frame *raw = stack ? charged_frame(stack) : NULL;
 
 	if (named && named->stack.frame_count) {
-		const struct mw_report_frame *frame = &named->stack.frames[named->charged];
+		const struct mw_report_frame *frame = mw_report_line(&named->stack);
 		const struct mw_report_frame *end = &named->stack.frames[named->stack.frame_count];
 
 		put_line(line, frame, false);

@@ -127,6 +127,7 @@ static struct mw_error *follow(struct names *names)
 		.module_count = count,
 		.symbols = &names->own,
 		.regions = &names->regions,
+		.exe = names->feed->exe,
 	};
 	return mw_framer_create(&names->input, names->arena, &names->framer);
 }
@@ -213,8 +214,6 @@ static struct mw_error *find_names(struct names *names, struct mw_top_stack *sta
 		return mw_error_nomem();
 	named->stack = (struct mw_report_stack){.kind = stack->kind, .api = stack->api, .cut = stack->cut};
 	MW_TRY(mw_framer_frames(names->framer, stack->frames, stack->frame_count, &named->stack));
-	if (named->stack.frame_count)
-		named->charged = mw_suspects_frame(&named->stack, names->feed->exe);
 	atomic_store(&stack->named, named);
 	return NULL;
 }

@@ -51,8 +51,7 @@ struct mw_error *mw_blocklist_create(const struct mw_blocklist_options *options,
 	if (!list)
 		return mw_error_nomem();
 	list->options = *options;
-	list->by_stack = columns & (1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_STACK |
-				    1u << MW_COLUMN_API);
+	list->by_stack = columns & MW_COLUMNS_OF_STACKS;
 	list->by_thread = columns & 1u << MW_COLUMN_THREAD;
 	list->by_heap = columns & 1u << MW_COLUMN_HEAP;
 	*out = list;

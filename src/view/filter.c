@@ -6,7 +6,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,8 +17,10 @@
 /* --- what stands behind the colon of a term ----------------------------------------------------------------- */
 
 #define REPEATS_MAX 1000 /* product of a regular expression's repeat counts: glibc unrolls them */
-#define FIELDS      "Fields are function, module, api, thread, heap, process, size, kind, type and stack, as in size:4096"
-#define SIZES       "A size is as in size:4096, size:1K-64K, size:>=1M or size:<100"
+#define FIELDS                                                                                                         \
+	"Fields are function, module, line, language, api, thread, heap, process, size, kind, type and stack, as in "  \
+	"size:4096"
+#define SIZES "A size is as in size:4096, size:1K-64K, size:>=1M or size:<100"
 
 /* MW_COLUMN_COUNT: a bare word. */
 struct term {
@@ -23,7 +28,7 @@ struct term {
 	char *text; /* the value; NULL where it is a regular expression, or a number */
 	regex_t regex;
 	bool is_regex;
-	uint64_t low, high; /* size: both included; kind, type: low; thread, process: low where is_number */
+	uint64_t low, high; /* size: both included; kind, type, language: low; thread, process: low where is_number */
 	bool is_number;
 };
 
@@ -153,6 +158,14 @@ static bool parse_type(struct term *term, const char *value)
 	return false;
 }
 
+static bool parse_language(struct term *term, const char *value)
+{
+	for (term->low = 0; term->low < MW_LANGUAGE_COUNT; term->low++)
+		if (strcmp(mw_language_name((enum mw_language)term->low), value) == 0)
+			return true;
+	return false;
+}
+
 static bool keep_text(struct term *term, const char *value, const char **what)
 {
 	term->text = strdup(value);
@@ -217,6 +230,10 @@ static bool term_init(struct term *term, const char *field, const char *value, b
 	*hint = "Types are not-freed, freed, older (and freed) and older-kept, as in type:freed";
 	if (term->field == MW_COLUMN_TYPE)
 		return parse_type(term, value);
+	*what = "no such language";
+	*hint = "Languages are native, python, java, javascript and go, as in language:python";
+	if (term->field == MW_COLUMN_LANGUAGE)
+		return parse_language(term, value);
 	*what = "this is not the beginning of a stack id";
 	*hint = "Stack ids are 16 hexadecimal digits, the first of which are enough, as in stack:00c0ff";
 	if (term->field == MW_COLUMN_STACK)
@@ -517,12 +534,27 @@ bool mw_filter_names_internal(const struct mw_filter *filter)
 	return false;
 }
 
+/* By its function, or by its place in a file. */
+static bool is_of_line(const struct term *term, const struct mw_report_frame *frame)
+{
+	char place[PATH_MAX + sizeof(":4294967295")] = "";
+
+	if (term->field == MW_COLUMN_LANGUAGE)
+		return frame->language == term->low;
+	if (frame->file)
+		(void)snprintf(place, sizeof(place), frame->line ? "%.*s:%" PRIu32 : "%.*s", PATH_MAX, frame->file,
+			       frame->line);
+	return is_named(term, frame->function) || (*place && is_named(term, place));
+}
+
 static bool is_of_stack(const struct term *term, const struct mw_report_stack *stack)
 {
 	if (term->field == MW_COLUMN_STACK)
 		return strncmp(stack->id, term->text, strlen(term->text)) == 0;
 	if (term->field == MW_COLUMN_API)
 		return is_named(term, stack->api);
+	if (term->field == MW_COLUMN_LINE || term->field == MW_COLUMN_LANGUAGE)
+		return mw_report_line(stack) && is_of_line(term, mw_report_line(stack));
 	if (term->field != MW_COLUMN_FUNCTION && term->field != MW_COLUMN_MODULE && term->field != MW_COLUMN_COUNT)
 		return false;
 	for (size_t i = 0; i < stack->frame_count; i++) {

@@ -9,9 +9,11 @@
  * Terms side by side are joined by `and`, which binds closer than `or`; `not` binds closest. A term is FIELD:VALUE, or
  * a word that a function's or module's name contains. Values with blanks or parentheses stand in quotes, "" or ''.
  *
- *     function: module: api: thread: heap: process:   a part of the name, case counts; ~ before it makes it an extended
- *                             regular expression. function and module look at every frame of the stack. thread takes a
+ *     function: module: line: api: thread: heap: process:   a part of the name, case counts; ~ before it makes it an
+ *                             extended regular expression. function and module look at every frame of the stack, line
+ *                             at the function and at file:number of the line that it is charged to. thread takes a
  *                             thread id, process a process id too
+ *     language:               of that line: native, python, …
  *     size:                   bytes of one block: 4096, 1K-64K (both included), >=1M, <100; K, M, G, T are powers of 1024
  *     kind:                   heap, vm, vm-internal
  *     type:                   impacting, transient, aofi, aofo
@@ -27,6 +29,11 @@
 
 #define MW_FILTER_LENGTH 4096u
 #define MW_FILTER_TERMS  64u
+
+/* Columns that are the same for all blocks of a stack. */
+#define MW_COLUMNS_OF_STACKS                                                                                           \
+	(1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_STACK | 1u << MW_COLUMN_API |             \
+	 1u << MW_COLUMN_LINE | 1u << MW_COLUMN_LANGUAGE)
 
 struct mw_filter;
 

@@ -613,6 +613,7 @@ struct mw_error *mw_framer_frames(struct mw_framer *framer, const struct mw_raw_
 		memcpy(stack->frames, framer->buffer, framer->count * sizeof(*stack->frames));
 	stack->frame_count = framer->count;
 	find_end(framer->input, stack);
+	stack->charged = framer->count ? mw_suspects_frame(stack, framer->input->exe) : 0;
 	return NULL;
 }
 

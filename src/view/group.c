@@ -52,6 +52,7 @@ struct value {
 	const char *text, *module;
 	uint64_t number;
 	const struct mw_report_stack *stack;
+	const struct mw_report_frame *frame;
 };
 
 struct level {
@@ -224,6 +225,7 @@ static struct mw_error *put_children(struct rows *rows, uint32_t node, size_t pa
 		row->module = value->module;
 		row->number = value->number;
 		row->stack = value->stack;
+		row->frame = value->frame;
 		row->sums = child->sums;
 		if (level + 1 < rows->tree->level_count)
 			MW_TRY(put_children(rows, rows->order[i], rows->count - 1, level + 1));
@@ -275,9 +277,6 @@ static struct mw_error *group_rows(const struct tree *tree, const struct mw_view
 /* The columns that tell blocks of one stack apart. */
 #define SPLITS_STACKS (1u << MW_COLUMN_HEAP | 1u << MW_COLUMN_TYPE | 1u << MW_COLUMN_THREAD | 1u << MW_COLUMN_SIZE)
 
-/* Those that are the same for all blocks of a stack, and dear to find. */
-#define OF_STACKS (1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_STACK | 1u << MW_COLUMN_API)
-
 static uint64_t key_of_text(struct mw_arena *arena, const char **text)
 {
 	*text = mw_arena_string(arena, *text);
@@ -296,6 +295,27 @@ static uint64_t function_value(struct mw_arena *arena, const struct mw_report_st
 	pair[0] = key_of_text(arena, &value->text);
 	pair[1] = key_of_text(arena, &value->module);
 	return XXH64(pair, sizeof(pair), 0);
+}
+
+/* Of code without a name each place is a line. */
+static uint64_t line_value(struct mw_arena *arena, const struct mw_report_stack *stack, struct value *value)
+{
+	const struct mw_report_frame *frame = stack ? mw_report_line(stack) : NULL;
+	const char *file;
+	uint64_t parts[4];
+
+	if (!frame)
+		return 0;
+	file = frame->function ? frame->file : NULL;
+	value->frame = frame;
+	value->text = frame->function;
+	value->module = frame->module;
+	value->number = frame->function ? frame->line : frame->offset;
+	parts[0] = key_of_text(arena, &value->text);
+	parts[1] = key_of_text(arena, &value->module);
+	parts[2] = key_of_text(arena, &file);
+	parts[3] = value->number;
+	return XXH64(parts, sizeof(parts), 0);
 }
 
 /* What a cell is in a column: its value, and a key that is the same for equal values only. */
@@ -341,6 +361,13 @@ static uint64_t value_of(const struct tree *tree, size_t process_number, const s
 	case MW_COLUMN_API:
 		value->text = stack ? stack->api : NULL;
 		return key_of_text(tree->arena, &value->text);
+	case MW_COLUMN_LINE:
+		return line_value(tree->arena, stack, value);
+	case MW_COLUMN_LANGUAGE:
+		if (!stack || !mw_report_line(stack))
+			return MW_LANGUAGE_COUNT;
+		value->text = mw_language_name(mw_report_line(stack)->language);
+		return mw_report_line(stack)->language;
 	case MW_COLUMN_COUNT:
 		break;
 	}
@@ -353,7 +380,7 @@ static bool number_value(struct tree *tree, size_t process, const struct mw_cell
 	struct level *at = &tree->levels[level];
 	struct value value;
 	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
-	bool of_stack = stack && OF_STACKS & 1u << at->column;
+	bool of_stack = stack && MW_COLUMNS_OF_STACKS & 1u << at->column;
 	size_t before = at->numbering.count;
 	uint64_t key;
 

@@ -424,9 +424,7 @@ static struct mw_error *find_lines(struct merger *merger)
 		merger->line_of[i] = UINT32_MAX;
 		if (!counts(stack))
 			continue;
-		if (!find_line(merger,
-			       stack->frame_count ? &stack->frames[mw_suspects_frame(stack, report->target.exe)] : NULL,
-			       &merger->line_of[i]))
+		if (!find_line(merger, mw_report_line(stack), &merger->line_of[i]))
 			return mw_error_nomem();
 		if (rank_of(&stack->growth) == GROWS && is_collected(report, merger->lines[merger->line_of[i]].frame))
 			stack->growth.verdict = MW_GROWTH_TOO_SHORT;

@@ -445,14 +445,12 @@ static struct mw_error *make_tree(const struct mw_view_question *question, const
 
 /* The columns that tell blocks of one stack apart, but for their types: only transient blocks have lifetimes. */
 #define SPLITS_STACKS (1u << MW_COLUMN_HEAP | 1u << MW_COLUMN_THREAD | 1u << MW_COLUMN_SIZE)
-/* Those that tell stacks apart. */
-#define OF_STACKS (1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_STACK | 1u << MW_COLUMN_API)
 
 static enum mw_cells_lifetimes lifetimes_for(uint32_t columns)
 {
 	if (!(columns & SPLITS_STACKS))
 		return MW_LIFETIMES_OF_STACKS;
-	return columns & OF_STACKS ? MW_LIFETIMES_OF_CELLS : MW_LIFETIMES_OF_ALL;
+	return columns & MW_COLUMNS_OF_STACKS ? MW_LIFETIMES_OF_CELLS : MW_LIFETIMES_OF_ALL;
 }
 
 bool mw_view_cells_options(const struct mw_view_question *question, struct mw_cells_options *out)

@@ -42,7 +42,7 @@ struct mw_error *mw_views_create(const struct mw_view_question *question, const 
  * the filter names theirs: the heap's blocks lie in them.
  *
  * The function of a stack is that of the innermost frame of the module that it is charged to, but for templates and
- * wrappers of the language's library that were compiled into that module. Errors: MEMORY.
+ * wrappers of the language's library that were compiled into that module. Its line is that of suspects. Errors: MEMORY.
  */
 struct mw_error *mw_view_groups(const struct mw_view_question *question, const struct mw_view_process *processes,
 				size_t count, struct mw_arena *arena, const struct mw_table **out) MW_MUST_CHECK;

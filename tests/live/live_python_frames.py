@@ -69,6 +69,35 @@ class Frames(unittest.TestCase):
                 self.assertGreater(len(known), 40)
                 self.compare(report, known)
 
+    def test_lines(self):
+        """--by line is the innermost line of each stack, and with the other languages that is all there is."""
+        directory = mwrec.directory(self)
+        recording = os.path.join(directory, 'frames.mw')
+        report, known = self.run_frames('/usr/bin/python3', 300, '-o', recording, '--by', 'language,line', '--top', '100000',
+                                        '--type', 'all', '--filter', 'kind:heap or kind:vm')
+        self.compare(report, known)
+        rows = report['groups']['rows']
+        by_language = [row for row in rows if row['level'] == 0]
+        self.assertIn('python', [row['value'] for row in by_language])
+        for what in 'impacting', 'transient':
+            for unit in 'count', 'bytes':
+                total = sum(report['totals'][kind][what][unit] for kind in ('heap', 'vm'))
+                self.assertEqual(sum(row[what][unit] for row in by_language), total)
+                self.assertEqual(sum(row[what][unit] for row in rows if row['level'] == 1), total)
+        again, = mwrec.reports(self, recording, '--by', 'language,line', '--top', '100000', '--type', 'all',
+                               '--filter', 'kind:heap or kind:vm')
+        self.assertEqual(again['groups'], report['groups'])
+        expected = collections.Counter()
+        for stack, amount in known.items():
+            expected[next(frame for frame in stack if frame[1][0] != '<')] += amount[0]  # what eval runs is no file
+        made, = mwrec.reports(self, recording, '--by', 'line', '--top', '100000', '--filter', 'api:calloc language:python')
+        found = {(row['value']['function'], row['value']['file'], row['value']['line']): row['impacting']['count']
+                 for row in made['groups']['rows'] if not row['more']}
+        self.assertEqual({line: found.get(line) for line in expected}, dict(expected))
+        line = max(expected, key=expected.get)
+        only, = mwrec.reports(self, recording, '--filter', f'api:calloc line:"{line[1]}:{line[2]}"')
+        self.assertEqual(only['groups']['total']['impacting']['count'], expected[line])
+
     def test_threads(self):
         report, known = self.run_frames('/usr/bin/python3', 300, threads=True)
         self.compare(report, known)

@@ -77,12 +77,12 @@ static void test_defaults(void **state)
 
 static void test_values(void **state)
 {
-	struct mw_cli_view_options options =
-		take((struct given[]){{"by", "process,kind,heap,type,thread,module,function,stack,size,api"},
-				      {"tree", "down"},
-				      {"blocks", "100000"},
-				      {"sort", "peak"},
-				      {NULL, NULL}});
+	struct mw_cli_view_options options = take(
+		(struct given[]){{"by", "process,kind,heap,type,thread,module,function,stack,size,api,line,language"},
+				 {"tree", "down"},
+				 {"blocks", "100000"},
+				 {"sort", "peak"},
+				 {NULL, NULL}});
 
 	(void)state;
 	assert_int_equal(options.question.by_count, MW_COLUMN_COUNT);
@@ -108,7 +108,7 @@ static const struct {
 	{"by", ",thread", "a column is missing"},
 	{"by", "thread,file", "--by 'file': no such column"},
 	{"by", "api,thread,api", "given twice"},
-	{"by", "process,kind,heap,type,thread,module,function,stack,size,api,api", "given twice"},
+	{"by", "process,kind,heap,type,thread,module,function,stack,size,api,line,language,api", "given twice"},
 	{"by", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "no such column"},
 	{"blocks", "0", "--blocks '0'"},
 	{"blocks", "100001", "out of range"},

@@ -181,6 +181,36 @@ static void test_unknown_sizes(void **state)
 	free(text);
 }
 
+/* A line in words, and in JSON; one without a name, and none. */
+static void test_lines(void **state)
+{
+	static const struct mw_report_frame script = {.function = "handle",
+						      .module = "[python]",
+						      .file = "/srv/app.py",
+						      .line = 41,
+						      .language = MW_LANGUAGE_PYTHON};
+	static const struct mw_report_frame nameless = {.module = SERVER, .offset = 0x1234};
+	struct mw_table_row rows[] = {
+		{.parent = MW_TABLE_ROOT, .text = "handle", .frame = &script, .sums = SUMS(3, 24, 0, 0)},
+		{.parent = MW_TABLE_ROOT, .module = SERVER, .frame = &nameless, .sums = SUMS(2, 16, 0, 0)},
+		{.parent = MW_TABLE_ROOT, .sums = SUMS(1, 8, 0, 0)},
+	};
+	const struct mw_table table = {
+		.by = {MW_COLUMN_LINE}, .by_count = 1, .rows = rows, .row_count = 3, .total = SUMS(6, 48, 0, 0)};
+	const struct mw_views views = {.groups = &table};
+	char *text = show("text", &views, 0), *json = show("json", &views, 0);
+
+	(void)state;
+	assert_line(text, "app.py", "        24 B   50.0 %            3        24 B         0 B  handle() app.py:41");
+	assert_non_null(strstr(text, "  shopd+0x1234\n"));
+	assert_non_null(strstr(text, "  (no stack)\n"));
+	assert_non_null(strstr(json, "{\"function\":\"handle\",\"module\":\"[python]\",\"file\":\"/srv/app.py\","
+				     "\"line\":41,\"offset\":null}"));
+	assert_non_null(strstr(json, "\"file\":null,\"line\":null,\"offset\":4660}"));
+	free(text);
+	free(json);
+}
+
 static void test_nothing(void **state)
 {
 	const struct mw_table no_groups = {.by_count = 1};
@@ -346,9 +376,9 @@ static void test_deep_json(void **state)
 UNIT_GROUP(views)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),      cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_narrow),    cmocka_unit_test(test_hostile),       cmocka_unit_test(test_json),
-		cmocka_unit_test(test_deep_json),
+		cmocka_unit_test(test_text),  cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_lines), cmocka_unit_test(test_narrow),        cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_json),  cmocka_unit_test(test_deep_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,11 @@ static const struct {
 	{"function:\"~Order\"", ""},
 	{"~^arena", "r"},
 	{"'Basket::add(shop::Order const&)'", "o"},
+	{"line:cache_put", "p"}, /* not one that called it */
+	{"line:arena_reserve", "r"},
+	{"line:~'put$'", "p"},
+	{"language:native", "opri"},
+	{"language:python", ""},
 	{"api:malloc", "p"},
 	{"api:\"operator new\"", "o"},
 	{"api:~^m", "pri"},
@@ -153,6 +158,7 @@ static const struct {
 	{"size:99999999999999T", "not a size", ""},
 	{"kind:pile", "no such kind", "vm-internal"},
 	{"type:leak", "no such type", "freed"},
+	{"language:latin", "no such language", "python"},
 	{"stack:xyz", "stack id", "hexadecimal"},
 	{"stack:00112233445566778", "stack id", "hexadecimal"},
 	{"stack:", "stack id", "hexadecimal"},
@@ -289,6 +295,40 @@ static void test_columns(void **state)
 	mw_filter_destroy(NULL);
 }
 
+/* Of a line of a script, its place. */
+static void test_line(void **state)
+{
+	static struct mw_report_frame frames[] = {
+		{.function = "list_append", .module = APP},
+		{.function = "handle",
+		 .module = "[python]",
+		 .file = "/srv/app.py",
+		 .line = 41,
+		 .language = MW_LANGUAGE_PYTHON},
+	};
+	static const struct {
+		const char *text;
+		bool meant;
+	} terms[] = {{"line:app.py", true},      {"line:app.py:41", true},    {"line:handle", true},
+		     {"line:app.py:42", false},  {"line:list_append", false}, {"language:python", true},
+		     {"language:native", false}, {"line:~':4[12]$'", true}};
+	struct shop shop;
+
+	(void)state;
+	shop_init(&shop);
+	shop.stacks[ORDER].frames = frames;
+	shop.stacks[ORDER].frame_count = 2;
+	shop.stacks[ORDER].charged = 1;
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
+		struct mw_filter *filter;
+
+		assert_null(mw_filter_parse(terms[i].text, &filter));
+		if (means(filter, &shop, ORDER) != terms[i].meant)
+			fail_msg("%s", terms[i].text);
+		mw_filter_destroy(filter);
+	}
+}
+
 /* What is not known is no match, even of what matches anything. */
 static void test_unknown(void **state)
 {
@@ -316,7 +356,8 @@ UNIT_GROUP(filter)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_meaning), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_noise),   cmocka_unit_test(test_columns),  cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_noise),   cmocka_unit_test(test_columns),  cmocka_unit_test(test_line),
+		cmocka_unit_test(test_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,69 @@ static void test_modules(void **state)
 	mw_cells_destroy(cells);
 }
 
+/* The line of the user's own code, whichever frame it is of, and what it is written in. */
+static void test_lines(void **state)
+{
+	static struct mw_report_frame ordering[] = {
+		{.function = "list_append", .module = APP},
+		{.function = "handle",
+		 .module = "[python]",
+		 .file = "/srv/app.py",
+		 .line = 41,
+		 .language = MW_LANGUAGE_PYTHON},
+	};
+	static struct mw_report_frame putting[] = {
+		{.function = "handle",
+		 .module = "[python]",
+		 .file = "/srv/app.py",
+		 .line = 41,
+		 .language = MW_LANGUAGE_PYTHON},
+	};
+	static struct mw_report_frame reserving[] = {
+		{.function = "handle",
+		 .module = "[python]",
+		 .file = "/srv/app.py",
+		 .line = 42,
+		 .language = MW_LANGUAGE_PYTHON},
+	};
+	struct mw_view_question question = {.by = {MW_COLUMN_LANGUAGE, MW_COLUMN_LINE},
+					    .by_count = 2,
+					    .type = MW_FATE_ALL,
+					    .sort = MW_SORT_SIZE,
+					    .top = 10};
+	const struct mw_table_row *rows;
+	struct mw_cells *cells = cells_for(&question);
+	struct mw_views *views;
+	struct shop shop;
+
+	(void)state;
+	shop_init(&shop);
+	shop.stacks[0].frames = ordering;
+	shop.stacks[0].frame_count = 2;
+	shop.stacks[0].charged = 1;
+	shop.stacks[1].frames = putting;
+	shop.stacks[1].frame_count = 1;
+	shop.stacks[2].frames = reserving;
+	shop.stacks[2].frame_count = 1;
+	feed_shop(cells);
+	views = views_of(&question, &shop, cells);
+	rows = views->groups->rows;
+	assert_int_equal(views->groups->row_count, 5);
+	assert_string_equal(rows[0].text, "python");
+	assert_amount(mw_sums_size(&rows[0].sums), 7, 8625);
+	assert_amount(mw_sums_size(&views->groups->total), 7, 8625);
+	assert_int_equal(rows[1].frame->line, 42);
+	assert_amount(mw_sums_size(&rows[1].sums), 1, 8192);
+	assert_string_equal(rows[2].frame->file, "/srv/app.py");
+	assert_int_equal(rows[2].frame->line, 41);
+	assert_amount(mw_sums_size(&rows[2].sums), 6, 433);
+	/* A block of no stack. */
+	assert_null(rows[3].text);
+	assert_null(rows[4].frame);
+	mw_views_destroy(views);
+	mw_cells_destroy(cells);
+}
+
 static void test_type_and_top(void **state)
 {
 	struct mw_view_question question = {.by = {MW_COLUMN_THREAD, MW_COLUMN_SIZE},
@@ -595,11 +658,17 @@ static void test_lifetimes_of_stacks(void **state)
 UNIT_GROUP(groups)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cells),    cmocka_unit_test(test_cells_bounded),
-		cmocka_unit_test(test_modules),  cmocka_unit_test(test_type_and_top),
-		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_stacks_and_processes),
-		cmocka_unit_test(test_filtered), cmocka_unit_test(test_random),
-		cmocka_unit_test(test_heaps),    cmocka_unit_test(test_lifetimes_of_stacks),
+		cmocka_unit_test(test_cells),
+		cmocka_unit_test(test_cells_bounded),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_type_and_top),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_stacks_and_processes),
+		cmocka_unit_test(test_filtered),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_heaps),
+		cmocka_unit_test(test_lifetimes_of_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
