@@ -25,6 +25,7 @@ struct mw_output_options {
 	bool color;
 	bool all; /* everything, where the format is for reading: not the answer and what it rests on alone; of a
 		   * comparison, those stacks as well that did not change */
+	enum mw_frames frames; /* default: all where `all` is set, and in comparisons */
 	/* What else was asked of each report, in place of its stacks where the format is for reading; it, and each of
 	 * it, may be NULL. */
 	const struct mw_views *const *views;

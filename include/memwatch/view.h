@@ -38,6 +38,23 @@ enum mw_language {
 /* For reports; "?" for a number that is none of them. Static text. */
 const char *mw_language_name(enum mw_language language);
 
+/* Is it code that a runtime runs, which has frames of its own beside the runtime's? */
+static inline bool mw_language_is_script(enum mw_language language)
+{
+	return language != MW_LANGUAGE_NATIVE && language != MW_LANGUAGE_GO;
+}
+
+/* Which frames of a stack are shown. */
+enum mw_frames {
+	MW_FRAMES_DEFAULT, /* own; all where everything is shown */
+	MW_FRAMES_ALL,
+	MW_FRAMES_OWN,    /* runs of an interpreter's are one */
+	MW_FRAMES_SCRIPT, /* those of scripts alone; of a stack that has none, as own */
+};
+
+/* "all", …; "?" for a number that is none of them. Static text. */
+const char *mw_frames_name(enum mw_frames frames);
+
 struct mw_report_frame {
 	const char *function; /* demangled */
 	const char *module;   /* path as the target sees it; NULL for code in no file */
@@ -49,11 +66,29 @@ struct mw_report_frame {
 	/* Code that no file holds and nobody names: the frame is of a whole region, which `function` describes (NULL:
 	 * it is not known), and `address` is where that begins. */
 	bool generated;
-	/* Where it is not native, the frame is an interpreter's: `module` stands for the language, and offset and address
+	/* Where it is a script's, the frame is an interpreter's: `module` stands for the language, and offset and address
 	 * say nothing. */
 	enum mw_language language;
 	bool interprets; /* native code of the interpreter, or of its installation, on a stack with frames of a script */
 };
+
+static inline bool mw_report_has_script(const struct mw_report_frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (mw_language_is_script(frames[i].language))
+			return true;
+	return false;
+}
+
+/* How many frames from the first on are shown as one, as an interpreter's; 0: the first is shown as it is. */
+static inline size_t mw_report_interpreter(enum mw_frames shown, const struct mw_report_frame *frames, size_t count)
+{
+	size_t run = 0;
+
+	while (shown != MW_FRAMES_ALL && run < count && frames[run].interprets)
+		run++;
+	return run;
+}
 
 struct mw_report_peak {
 	uint64_t count, bytes;

@@ -33,6 +33,18 @@ const char *mw_language_name(enum mw_language language)
 	return NAME_OF(names, language);
 }
 
+const char *mw_frames_name(enum mw_frames frames)
+{
+	static const char *const names[] = {
+		[MW_FRAMES_DEFAULT] = "own",
+		[MW_FRAMES_ALL] = "all",
+		[MW_FRAMES_OWN] = "own",
+		[MW_FRAMES_SCRIPT] = "script",
+	};
+
+	return NAME_OF(names, frames);
+}
+
 const char *mw_overload_name(enum mw_overload overload)
 {
 	static const char *const names[] = {

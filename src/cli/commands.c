@@ -104,6 +104,13 @@
 		      "not freed and those that are, and frames of C++'s standard library.",                           \
 		      NULL, FLAG, session.all)
 
+#define MW_CLI_FRAMES(help)                                                                                            \
+	MW_CLI_OPTION("frames", 0, WORD, "all|own|script", help,                                                       \
+		      "Which frames of a stack are shown, in the text, trees and pages: all; own, where those of an "  \
+		      "interpreter itself are one line; or script, those of scripts alone (of a stack that has none, " \
+		      "as own). own by default; all with --all, and in diff. JSON has all.",                           \
+		      "all own script", FRAMES, session.frames)
+
 /* A row for each format of reports. */
 #define MW_CLI_REPORTS MW_CLI_OPTION(mw_cli_formats_of_reports, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files)
 
@@ -275,7 +282,7 @@ static struct mw_error *check_record(const struct mw_cli_command *command, struc
 	if (!options->command && !names_any(options))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch"),
 				     "Give a process by -p PID or -p NAME, or a command to launch after '--'");
-	return mw_cli_view_options_finish(&all->view, options->top);
+	return mw_cli_view_options_finish(&all->view, options);
 }
 
 static const struct mw_cli_option record_options[] = {
@@ -580,7 +587,7 @@ static struct mw_error *check_report(const struct mw_cli_command *command, struc
 						     "the interval ends at %.3f s, which is not after its start",
 						     (double)options->to_ns / 1e9),
 				     "--to must be later than --from; both are times since the window's start");
-	return mw_cli_view_options_finish(&all->view, all->session.top);
+	return mw_cli_view_options_finish(&all->view, &all->session);
 }
 
 static const struct mw_cli_option report_options[] = {
@@ -703,6 +710,7 @@ static const struct mw_cli_option diff_options[] = {
 		      "How many stacks the text shows; all by default.", NULL, TOP, diff.top),
 	MW_CLI_OPTION("all", 0, NOTHING, NULL, "include stacks that did not change\n",
 		      "Include stacks that did not change.", NULL, FLAG, diff.all),
+	MW_CLI_FRAMES("own, script: without an interpreter's frames\n"),
 	MW_CLI_OPTION(mw_cli_formats_of_diffs, 0, FILE, "FILE", NULL, NULL, NULL, TEXT, session.files),
 	MW_CLI_FORCE(NULL),
 	MW_CLI_OPTION("quiet", 0, NOTHING, NULL, "replace any file; no progress, no text\n", "No progress, no text.",

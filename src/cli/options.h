@@ -54,6 +54,7 @@ enum mw_cli_type {
 	MW_CLI_TYPE_TREE,
 	MW_CLI_TYPE_FILTER,
 	MW_CLI_TYPE_BLOCKS,
+	MW_CLI_TYPE_FRAMES, /* enum mw_frames */
 	/* Of a look at a heap. */
 	MW_CLI_TYPE_HEAP_BY, /* unsigned: enum mw_heap_by */
 	MW_CLI_TYPE_BITS,    /* uint64_t: hexadecimal */
@@ -81,7 +82,8 @@ struct mw_cli_view_options {
  * When all options are in: defaults, and what does not go together. Where something is to be shown but nothing says
  * how, it is stacks. Errors: USAGE.
  */
-struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options, size_t top) MW_MUST_CHECK;
+struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options,
+					    const struct mw_session_options *session) MW_MUST_CHECK;
 /* Is anything asked for beyond the report? */
 bool mw_cli_view_options_any(const struct mw_cli_view_options *options);
 void mw_cli_view_options_deinit(struct mw_cli_view_options *options);

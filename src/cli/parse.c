@@ -484,6 +484,18 @@ static struct mw_error *parse_tree(const char *option, const char *text, void *m
 	return NULL;
 }
 
+static struct mw_error *parse_frames(const char *option, const char *text, void *member)
+{
+	for (enum mw_frames frames = MW_FRAMES_ALL; frames <= MW_FRAMES_SCRIPT; frames++) {
+		if (strcmp(text, mw_frames_name(frames)) != 0)
+			continue;
+		*(enum mw_frames *)member = frames;
+		return NULL;
+	}
+	return usage(option, text, "there are no such frames",
+		     "It takes 'all', 'own' (an interpreter's own are folded) or 'script' (those of scripts alone)");
+}
+
 static struct mw_error *parse_filter(const char *option, const char *text, void *member)
 {
 	struct mw_cli_view_options *options = member;
@@ -521,7 +533,8 @@ static enum mw_sort default_sort(enum mw_fate type)
 	return MW_SORT_IMPACTING;
 }
 
-struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options, size_t top)
+struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options,
+					    const struct mw_session_options *session)
 {
 	struct mw_view_question *question = &options->question;
 
@@ -536,7 +549,8 @@ struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options,
 			question->type = MW_FATE_ALL;
 	if (!options->has_sort)
 		question->sort = default_sort(question->type);
-	question->top = top;
+	question->top = session->top;
+	question->frames = session->frames;
 	return NULL;
 }
 
@@ -569,6 +583,7 @@ struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const c
 		[MW_CLI_TYPE_BY] = parse_by,
 		[MW_CLI_TYPE_SORT] = parse_sort,
 		[MW_CLI_TYPE_TREE] = parse_tree,
+		[MW_CLI_TYPE_FRAMES] = parse_frames,
 		[MW_CLI_TYPE_FILTER] = parse_filter,
 		[MW_CLI_TYPE_HEAP_BY] = parse_heap_by,
 		[MW_CLI_TYPE_BITS] = parse_bits,

@@ -44,7 +44,8 @@ static uint32_t hash_of_number(const void *frames, uint32_t number)
 static bool same_frame(const struct mw_report_frame *a, const struct mw_report_frame *b)
 {
 	return a->function == b->function && a->module == b->module && a->offset == b->offset &&
-	       a->address == b->address && a->file == b->file && a->line == b->line && a->inlined == b->inlined;
+	       a->address == b->address && a->file == b->file && a->line == b->line && a->inlined == b->inlined &&
+	       a->interprets == b->interprets;
 }
 
 static bool find_frame(const struct frames *frames, const struct mw_report_frame *frame, uint32_t *number)
@@ -219,7 +220,8 @@ static json_t *frame_value(const struct mw_report_frame *frame)
 {
 	return MW_OBJECT(MW_OF(frame, function), MW_OF(frame, module), MW_OF(frame, offset), MW_OF(frame, address),
 			 MW_OF(frame, file), MW_KEY("line", frame->line ? MW_VALUE(frame->line) : json_null()),
-			 MW_OF(frame, inlined), MW_KEY("language", mw_json_text(mw_language_name(frame->language))));
+			 MW_OF(frame, inlined), MW_KEY("language", mw_json_text(mw_language_name(frame->language))),
+			 MW_OF(frame, interprets));
 }
 
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count)

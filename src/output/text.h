@@ -95,7 +95,7 @@ void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
 /* Inlined code has no start of its own to count from, nor has a whole region, or a script. */
 static inline bool mw_text_has_offset(const struct mw_report_frame *frame)
 {
-	return !frame->inlined && !frame->generated && frame->language == MW_LANGUAGE_NATIVE;
+	return !frame->inlined && !frame->generated && !mw_language_is_script(frame->language);
 }
 /* The innermost frame of the module that the stack is charged to, but for std::; NULL: there are no frames. */
 const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *stack);

@@ -213,14 +213,27 @@ static void put_frame(struct writer *writer, const struct mw_report_frame *frame
 
 static void put_frames(struct writer *writer, const struct mw_diff_stack *stack)
 {
+	enum mw_frames shown = writer->text.options->frames ? writer->text.options->frames : MW_FRAMES_ALL;
+	bool scripts = shown == MW_FRAMES_SCRIPT && mw_report_has_script(stack->frames, stack->frame_count);
+
 	/* As in UMDH's stacks the allocator's entry point comes first. */
 	if (stack->api) {
 		const struct mw_report_frame entry = {.function = stack->api, .module = stack->api_module};
 
 		put_frame(writer, &entry);
 	}
-	for (size_t i = 0; i < stack->frame_count; i++)
-		put_frame(writer, &stack->frames[i]);
+	for (size_t i = 0; i < stack->frame_count; i++) {
+		size_t run = mw_report_interpreter(shown, &stack->frames[i], stack->frame_count - i);
+
+		if (scripts && !mw_language_is_script(stack->frames[i].language))
+			continue;
+		if (!run) {
+			put_frame(writer, &stack->frames[i]);
+			continue;
+		}
+		MW_TEXT_ROW(&writer->text, "\t... (interpreter, %zu frame%s)", run, run == 1 ? "" : "s");
+		i += run - 1;
+	}
 	if (stack->cut == MW_STACK_TRUNCATED)
 		mw_line_printf(&writer->text.line, "\t... cut here: the wanted depth was reached");
 	else if (stack->cut == MW_STACK_BROKEN)

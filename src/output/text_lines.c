@@ -291,7 +291,7 @@ void mw_text_short_function(struct mw_line *line, const char *function)
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame)
 {
 	/* Neither what says all of a region nor the file of a script has need of it. */
-	if (frame->language != MW_LANGUAGE_NATIVE)
+	if (mw_language_is_script(frame->language))
 		return;
 	if (frame->generated && frame->function && frame->module && frame->module[0] != '/')
 		return;
@@ -367,11 +367,6 @@ const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *st
 	return stack->frame_count ? &stack->frames[0] : NULL;
 }
 
-static bool is_interpreter(const struct mw_report_frame *frame)
-{
-	return frame->interprets;
-}
-
 /* What calls main(), or a thread's function. */
 static bool is_start(const struct mw_report_frame *frame)
 {
@@ -409,17 +404,26 @@ static void put_interpreter(struct mw_text *text, size_t first, size_t count)
 		MW_TEXT_ROW(text, "   #%zu-%zu (interpreter, %zu frames)", first, first + count - 1, count);
 }
 
-void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
+static enum mw_frames frames_of(const struct mw_text *text)
 {
+	if (text->options->frames != MW_FRAMES_DEFAULT)
+		return text->options->frames;
+	return text->options->all ? MW_FRAMES_ALL : MW_FRAMES_OWN;
+}
+
+/* Put up to `most` frames; how many were left out behind them. */
+static size_t put_folded(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
+{
+	enum mw_frames frames = frames_of(text);
 	/* One left-out frame would take the line that tells of it. */
 	size_t shown = stack->frame_count - most == 1 || stack->frame_count <= most ? stack->frame_count : most;
 
 	for (size_t i = 0; i < shown;) {
 		size_t of_std = run_of(stack, i, shown, is_std),
 		       of_start = run_of(stack, i, stack->frame_count, is_start),
-		       of_interpreter = run_of(stack, i, stack->frame_count, is_interpreter);
+		       of_interpreter = mw_report_interpreter(frames, &stack->frames[i], stack->frame_count - i);
 
-		if (text->options->all || (of_std < LEAST_FOLDED && of_start < LEAST_FOLDED && !of_interpreter)) {
+		if (frames == MW_FRAMES_ALL || (of_std < LEAST_FOLDED && of_start < LEAST_FOLDED && !of_interpreter)) {
 			put_frame(text, i, &stack->frames[i]);
 			i++;
 		} else if (of_start) {
@@ -434,8 +438,33 @@ void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, s
 		}
 		shown = i > shown ? i : shown;
 	}
-	if (shown < stack->frame_count)
-		mw_line_printf(&text->line, "   … %zu more frames", stack->frame_count - shown);
+	return stack->frame_count - shown;
+}
+
+static size_t put_scripts(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < stack->frame_count; i++)
+		left += mw_language_is_script(stack->frames[i].language);
+	most = left - most == 1 || left <= most ? left : most;
+	for (size_t i = 0; most; i++) {
+		if (!mw_language_is_script(stack->frames[i].language))
+			continue;
+		put_frame(text, i, &stack->frames[i]);
+		most--;
+		left--;
+	}
+	return left;
+}
+
+void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
+{
+	bool scripts = frames_of(text) == MW_FRAMES_SCRIPT && mw_report_has_script(stack->frames, stack->frame_count);
+	size_t left = scripts ? put_scripts(text, stack, most) : put_folded(text, stack, most);
+
+	if (left)
+		mw_line_printf(&text->line, "   … %zu more frames", left);
 	else if (stack->cut == MW_STACK_TRUNCATED)
 		mw_line_printf(&text->line, "   … cut here: the wanted depth was reached");
 	else if (stack->cut == MW_STACK_BROKEN)

@@ -413,7 +413,7 @@ static void add_node(struct mw_text *text, const struct mw_tree_node *node)
 		return;
 	}
 	if (node->function) {
-		add_function(text, node->module ? node->module : "(code in no file)", node->function);
+		add_function(text, node->module, node->function);
 	} else {
 		mw_line_name(line, node->module ? mw_text_base_name(node->module) : "(code in no file)");
 		mw_line_printf(line, "+0x%" PRIx64, node->offset);

@@ -33,7 +33,8 @@ struct mw_session_options {
 	bool track_heap, track_vm;
 	uint32_t depth;
 	size_t top;
-	bool all; /* everything in the report for reading */
+	enum mw_frames frames; /* that are shown of a stack */
+	bool all;              /* everything in the report for reading */
 	const char
 		*files[MW_OUTPUTS_MAX]; /* what is written of it, by format (mw_output_get()); NULL: not in that one */
 	const char *output;             /* the recording; NULL: none is kept */

@@ -319,6 +319,7 @@ struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_ses
 
 	outputs->options.top = options->top;
 	outputs->options.all = options->all;
+	outputs->options.frames = options->frames;
 	for (size_t i = 0; mw_output_get(i); i++)
 		stdout_taken |= options->files[i] && is_stdout(options->files[i]);
 	for (size_t i = 0; mw_output_get(i); i++) {

@@ -600,7 +600,7 @@ static void put_line(struct mw_line *line, const struct mw_report_frame *frame, 
 			mw_line_printf(line, "+%#" PRIx64, frame->offset);
 		return;
 	}
-	if (whole && !frame->generated && frame->language == MW_LANGUAGE_NATIVE)
+	if (whole && !frame->generated && !mw_language_is_script(frame->language))
 		mw_line_printf(line, "%s!%s+%#" PRIx64, module, frame->function, frame->offset);
 	else
 		mw_text_function(line, frame->function);

@@ -587,7 +587,7 @@ static bool has_script(const struct mw_framer *framer, const struct mw_raw_frame
 {
 	for (size_t i = 0; i < count; i++)
 		if (raw[i].module < framer->module_count &&
-		    framer->modules[raw[i].module].language != MW_LANGUAGE_NATIVE)
+		    mw_language_is_script(framer->modules[raw[i].module].language))
 			return true;
 	return false;
 }

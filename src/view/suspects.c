@@ -201,7 +201,7 @@ static bool is_of_jdk(const struct mw_report_frame *frame)
 /* A line of a script that somebody has written for this program. */
 static bool is_own_script(const struct mw_report_frame *frame)
 {
-	return frame->language != MW_LANGUAGE_NATIVE && frame->file && frame->file[0] != '<' &&
+	return mw_language_is_script(frame->language) && frame->file && frame->file[0] != '<' &&
 	       !is_of_python(frame->file) && !(frame->language == MW_LANGUAGE_JAVA && is_of_jdk(frame));
 }
 
@@ -220,7 +220,7 @@ static size_t script_frame(const struct mw_report_stack *stack)
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *frame = &stack->frames[i];
 
-		if (frame->language != MW_LANGUAGE_NATIVE) {
+		if (mw_language_is_script(frame->language)) {
 			if (native != SIZE_MAX || is_own_script(frame))
 				return native != SIZE_MAX ? native : i;
 			script = script != SIZE_MAX ? script : i;

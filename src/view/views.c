@@ -87,17 +87,29 @@ static const char *cut_text(enum mw_stack_cut cut)
 	return NULL;
 }
 
+/* What stands for its frames, of whatever module they are. */
+#define INTERPRETER "(interpreter)"
+
 /* Outwards, with what cut it last; the other way round for a tree that goes down. */
-static bool append_numbers(struct stacks *stacks, const struct mw_report_stack *stack, bool down)
+static bool append_numbers(struct stacks *stacks, const struct mw_report_stack *stack,
+			   const struct mw_view_question *question)
 {
+	bool down = question->tree == MW_TREE_DOWN;
+	bool scripts = question->frames == MW_FRAMES_SCRIPT && mw_report_has_script(stack->frames, stack->frame_count);
 	struct frame cut = {.cut = cut_text(stack->cut)};
 	size_t begin = stacks->number_count;
 
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *from = &stack->frames[i];
 		struct frame frame = {.function = from->function, .module = from->module};
+		size_t run = mw_report_interpreter(question->frames, from, stack->frame_count - i);
 
-		if (!frame.function)
+		if (scripts && !mw_language_is_script(from->language))
+			continue;
+		if (run) {
+			frame = (struct frame){.function = INTERPRETER};
+			i += run - 1;
+		} else if (!frame.function)
 			frame.offset = from->module ? from->offset : from->address;
 		if (!append_number(stacks, &frame))
 			return false;
@@ -113,14 +125,14 @@ static bool append_numbers(struct stacks *stacks, const struct mw_report_stack *
 	return true;
 }
 
-static bool append_path(struct stacks *stacks, const struct mw_report_stack *stack, bool down,
-			const struct mw_sums *sums)
+static bool append_path(struct stacks *stacks, const struct mw_report_stack *stack,
+			const struct mw_view_question *question, const struct mw_sums *sums)
 {
 	size_t begin = stacks->number_count;
 
 	if (!MW_VECTOR_ROOM(stacks->paths, stacks->path_count, stacks->path_capacity))
 		return false;
-	if (stack && !append_numbers(stacks, stack, down))
+	if (stack && !append_numbers(stacks, stack, question))
 		return false;
 	stacks->paths[stacks->path_count] = (struct path){begin, stacks->number_count - begin, *sums};
 	stacks->paths[stacks->path_count++].sums.peak_bytes = stack ? stack->peak.bytes : 0;
@@ -148,8 +160,7 @@ static struct mw_error *take_process(struct stacks *stacks, const struct mw_view
 	for (size_t i = 0; i < count; i++) {
 		const struct mw_report_stack *stack = i + 1 < count ? &process->report->stacks[i] : NULL;
 
-		if (mw_sums_has(&sums[i], MW_FATE_ALL) &&
-		    !append_path(stacks, stack, question->tree == MW_TREE_DOWN, &sums[i]))
+		if (mw_sums_has(&sums[i], MW_FATE_ALL) && !append_path(stacks, stack, question, &sums[i]))
 			return mw_error_nomem();
 	}
 	return NULL;

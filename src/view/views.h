@@ -20,7 +20,8 @@ struct mw_view_question {
 	enum mw_column by[MW_COLUMN_COUNT]; /* each at most once */
 	size_t by_count;                    /* 0: no groups */
 	enum mw_tree_direction tree;
-	size_t blocks; /* 0: none */
+	enum mw_frames frames; /* of the tree */
+	size_t blocks;         /* 0: none */
 	enum mw_fate type;
 	enum mw_sort sort;
 	size_t top;                     /* rows at each level */

@@ -98,6 +98,24 @@ class Frames(unittest.TestCase):
         only, = mwrec.reports(self, recording, '--filter', f'api:calloc line:"{line[1]}:{line[2]}"')
         self.assertEqual(only['groups']['total']['impacting']['count'], expected[line])
 
+    def test_chosen(self):
+        """--frames: an interpreter's own frames are one, or are left out with all that is native."""
+        recording = os.path.join(mwrec.directory(self), 'frames.mw')
+        self.run_frames('/usr/bin/python3', 50, '-o', recording)
+
+        def functions(frames):
+            report, = mwrec.reports(self, recording, '--tree', 'down', '--top', '1000', '--filter', 'language:python',
+                                    '--frames', frames)
+            self.assertGreater(report['tree']['total']['impacting']['count'], 50)
+            return {(node['module'], node['function']) for node in report['tree']['nodes'] if not node['more']}
+
+        everything, own, scripts = functions('all'), functions('own'), functions('script')
+        self.assertEqual({module for module, _ in scripts}, {'[python]'})
+        self.assertEqual({node for node in everything if node[0] == '[python]'}, scripts)
+        self.assertTrue(any(module and 'python3' in module for module, _ in everything))
+        self.assertFalse(any(module and 'python3' in module for module, _ in own))
+        self.assertIn((None, '(interpreter)'), own)
+
     def test_threads(self):
         report, known = self.run_frames('/usr/bin/python3', 300, threads=True)
         self.compare(report, known)

@@ -47,11 +47,13 @@ static void assert_question(const struct given *given, size_t by_count, enum mw_
 {
 	struct mw_cli_view_options options = take(given);
 
-	assert_null(mw_cli_view_options_finish(&options, 7));
+	assert_null(mw_cli_view_options_finish(&options,
+					       &(struct mw_session_options){.top = 7, .frames = MW_FRAMES_SCRIPT}));
 	assert_int_equal(options.question.by_count, by_count);
 	assert_int_equal(options.question.type, type);
 	assert_int_equal(options.question.sort, sort);
 	assert_int_equal(options.question.top, 7);
+	assert_int_equal(options.question.frames, MW_FRAMES_SCRIPT);
 	assert_ptr_equal(options.question.filter, options.filter);
 	mw_cli_view_options_deinit(&options);
 }
@@ -137,7 +139,7 @@ static void test_mistakes(void **state)
 static void test_tree_has_no_lifetimes(void **state)
 {
 	struct mw_cli_view_options options = take((struct given[]){{"tree", "up"}, {"sort", "lifetime"}, {NULL, NULL}});
-	struct mw_error *err = mw_cli_view_options_finish(&options, 10);
+	struct mw_error *err = mw_cli_view_options_finish(&options, &(struct mw_session_options){.top = 10});
 
 	(void)state;
 	assert_non_null(err);

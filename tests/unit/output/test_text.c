@@ -221,6 +221,77 @@ static bool has_line(const struct mw_report *report, const char *line)
 	return has;
 }
 
+/* Does a report of one stack with scripts' frames have that text, and those frames? */
+static void assert_frames(enum mw_frames frames, bool all, const char *expected)
+{
+	static struct mw_report_frame script[] = {
+		{.function = "list_append", .module = "/usr/bin/python3.11", .offset = 16, .interprets = true},
+		{.function = "eval", .module = "/usr/bin/python3.11", .offset = 32, .interprets = true},
+		{.function = "handle",
+		 .module = "[python]",
+		 .file = "/srv/app.py",
+		 .line = 41,
+		 .language = MW_LANGUAGE_PYTHON},
+		{.function = "<module>",
+		 .module = "[python]",
+		 .file = "/srv/app.py",
+		 .line = 7,
+		 .language = MW_LANGUAGE_PYTHON},
+		{.function = "main", .module = "/usr/bin/python3.11", .offset = 48, .interprets = true},
+		{.function = "_start", .module = "/usr/bin/shopd", .offset = 33},
+	};
+	struct mw_report report = *fixture_server();
+	struct mw_report_stack stack = report.stacks[0];
+	struct mw_report_suspect suspect = report.suspects[0];
+	const struct mw_report *reports[] = {&report};
+	size_t first = 0;
+	char *text, *at, *end;
+
+	stack.frames = script;
+	stack.frame_count = 6;
+	stack.charged = 2;
+	suspect.frame = &script[2];
+	suspect.stacks = &first;
+	suspect.stack_count = 1;
+	report.stacks = &stack;
+	report.stack_count = 1;
+	report.suspects = &suspect;
+	report.suspect_count = 1;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = all, .frames = frames});
+	at = strstr(text, "   #");
+	assert_non_null(at);
+	end = at;
+	while (strncmp(end, "   #", 4) == 0)
+		end = strchr(end, '\n') + 1;
+	*end = '\0';
+	assert_string_equal(at, expected);
+	free(text);
+}
+
+static void test_frames(void **state)
+{
+	static const char all[] = "   #0  python3.11!list_append+0x10\n"
+				  "   #1  python3.11!eval+0x20\n"
+				  "   #2  handle (/srv/app.py:41)\n"
+				  "   #3  <module> (/srv/app.py:7)\n"
+				  "   #4  python3.11!main+0x30\n"
+				  "   #5  shopd!_start+0x21\n",
+			  own[] = "   #0-1 (interpreter, 2 frames)\n"
+				  "   #2  handle (/srv/app.py:41)\n"
+				  "   #3  <module> (/srv/app.py:7)\n"
+				  "   #4  (interpreter)\n"
+				  "   #5  shopd!_start+0x21\n",
+			  scripts[] = "   #2  handle (/srv/app.py:41)\n"
+				      "   #3  <module> (/srv/app.py:7)\n";
+
+	(void)state;
+	assert_frames(MW_FRAMES_DEFAULT, false, own);
+	assert_frames(MW_FRAMES_DEFAULT, true, all);
+	assert_frames(MW_FRAMES_OWN, true, own);
+	assert_frames(MW_FRAMES_ALL, false, all);
+	assert_frames(MW_FRAMES_SCRIPT, false, scripts);
+}
+
 /* The line of the source, and whether it may be another by now; only files are read. */
 static void test_source(void **state)
 {
@@ -461,7 +532,8 @@ UNIT_GROUP(text)
 		cmocka_unit_test(test_harmless),       cmocka_unit_test(test_decode),
 		cmocka_unit_test(test_units),          cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_open),           cmocka_unit_test(test_source),
-		cmocka_unit_test(test_numbers),        cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_frames),         cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

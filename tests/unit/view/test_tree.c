@@ -118,6 +118,49 @@ static void test_up(void **state)
 	mw_filter_destroy(filter);
 }
 
+/* The functions of the one stack's nodes, as they follow each other. */
+static void assert_shown(enum mw_frames frames, const char *const *names, size_t count)
+{
+	static struct mw_report_frame script[] = {
+		{.function = "list_append", .module = APP, .interprets = true},
+		{.function = "eval", .module = LIBC, .interprets = true},
+		{.function = "handle", .module = "[python]", .language = MW_LANGUAGE_PYTHON},
+		{.function = "run", .module = "[python]", .language = MW_LANGUAGE_PYTHON},
+		{.function = "eval", .module = APP, .interprets = true},
+		{.function = "main", .module = APP},
+	};
+	struct mw_view_question question = {.tree = MW_TREE_UP, .type = MW_FATE_IMPACTING, .top = 10, .frames = frames};
+	struct mw_cells *cells = cells_for(&question);
+	struct mw_views *views = NULL;
+	struct shop shop;
+
+	shop_init(&shop);
+	shop.stacks[0].frames = script;
+	shop.stacks[0].frame_count = 6;
+	feed(cells, shop_fate(0x10, 100, ORDER, WORKER, 1000, 0));
+	assert_null(mw_cells_end(cells, NULL, NULL));
+	shop.process.cells = cells;
+	assert_null(mw_views_create(&question, &shop.process, 1, &views));
+	assert_int_equal(views->tree->node_count, count);
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(views->tree->nodes[i].function, names[i]);
+	mw_views_destroy(views);
+	mw_cells_destroy(cells);
+}
+
+static void test_frames(void **state)
+{
+	static const char *const all[] = {"list_append", "eval", "handle", "run", "eval", "main"},
+				 *const own[] = {"(interpreter)", "handle", "run", "(interpreter)", "main"},
+				 *const scripts[] = {"handle", "run"};
+
+	(void)state;
+	assert_shown(MW_FRAMES_ALL, all, 6);
+	assert_shown(MW_FRAMES_OWN, own, 5);
+	assert_shown(MW_FRAMES_DEFAULT, own, 5);
+	assert_shown(MW_FRAMES_SCRIPT, scripts, 2);
+}
+
 /* A stack that was cut does not look like one that begins there. */
 static void test_cut(void **state)
 {
@@ -366,9 +409,9 @@ static void test_crumbs(void **state)
 UNIT_GROUP(tree)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_down),   cmocka_unit_test(test_up),   cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_random), cmocka_unit_test(test_deep), cmocka_unit_test(test_one_crumb),
-		cmocka_unit_test(test_crumbs),
+		cmocka_unit_test(test_down),      cmocka_unit_test(test_up),     cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_frames),    cmocka_unit_test(test_random), cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_one_crumb), cmocka_unit_test(test_crumbs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
