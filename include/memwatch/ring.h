@@ -344,6 +344,7 @@ enum mw_row_kind {
 	MW_ROW_FOREIGN,  /* code in no file: the stack is kept up to this frame, and is broken there */
 	MW_ROW_SIGNAL,   /* as SLOW, of a signal frame: what lies below it is not called by what lies above */
 	MW_ROW_CALLED,   /* as FP where the code has called something; where a signal has interrupted it, as FOREIGN */
+	MW_ROW_SWITCH,   /* as FP, and the caller's frame may be on another stack (Go's runtime, which calls C) */
 	MW_ROW_ASK,      /* code of a runtime that makes it as it goes: memwatch has the row of each return address */
 	/* A frame of HotSpot's interpreter, whose return address follows the frame pointer: see MW_INTERPRETED_SP.
 	 * It is kept as three words: the return address, its method, and where in that it is. */

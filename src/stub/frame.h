@@ -121,6 +121,23 @@ static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 	}
 }
 
+/* To the frame that the frame pointer is of, which may be on another stack: CALLER, END or SLOW. */
+static inline enum stub_step frame_switch(struct stub_visit *visit, struct stub_frame *frame)
+{
+	uint64_t fp;
+
+	if (!frame_fp(frame, &fp) || fp & 7)
+		return STUB_SLOW;
+	if (fp < frame->sp || fp >= frame->high)
+		frame->high = stub_region(visit, fp);
+	if (!frame->high || frame->high - fp < 24)
+		return STUB_SLOW;
+	frame->pc = stub_read(fp + 8);
+	frame->sp = fp + 16;
+	frame->low = frame->fp_at = fp;
+	return frame->pc ? STUB_CALLER : STUB_END;
+}
+
 static inline void frame_first(const struct stub_visit *visit, struct stub_frame *frame)
 {
 	frame->pc = visit->ret;

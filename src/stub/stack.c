@@ -476,8 +476,15 @@ static inline bool keep_odd(struct stack *stack, const struct stub_frame *frame,
 static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack *stack, struct stub_frame *frame,
 					 uint64_t row)
 {
-	enum stub_step step = frame_step(frame, row);
+	enum stub_step step;
 
+	if (mw_row_kind(row) == MW_ROW_SWITCH) {
+		/* What is read is not between here and the end of this stack. */
+		stack->crossed = true;
+		stack->memo = NULL;
+		return frame_switch(visit, frame);
+	}
+	step = frame_step(frame, row);
 	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF || mw_row_kind(row) == MW_ROW_CALLED)
 		stack->memo = NULL;
 	if (mw_row_kind(row) != MW_ROW_INTERPRETED && (step == STUB_CALLER || !frame->pc))

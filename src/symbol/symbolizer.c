@@ -11,6 +11,7 @@
 #include "symbol/demangle.h"
 #include "symbol/inflate.h"
 #include "symbol/symbolizer_data.h"
+#include "symbol/symbolizer_go.h"
 #include "symbol/symbolizer_index.h"
 
 #include <elf.h>
@@ -689,6 +690,8 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 	bool found = false;
 
 	if ((!module || !module->elf) && !add_named(symbolizer, addr, is_return, list, &found))
+		return false;
+	if (!found && module && module->elf && !mw_go_symbol_frames(module->elf, code, vaddr, list, &found))
 		return false;
 	if (found)
 		return true;

@@ -386,6 +386,7 @@ static bool find_cfa(const struct libunwind *self, uint64_t row, const struct mw
 		*cfa = add(sp, mw_row_n(row));
 		return true;
 	case MW_ROW_FP:
+	case MW_ROW_SWITCH:
 		*cfa = add(fp, mw_row_n(row));
 		return true;
 	case MW_ROW_FP_DEREF:
@@ -393,6 +394,15 @@ static bool find_cfa(const struct libunwind *self, uint64_t row, const struct mw
 	default:
 		return false;
 	}
+}
+
+/* May the caller's frame be on another stack? */
+static bool switches_stack(struct libunwind *self, mw_addr at)
+{
+	const struct mw_module *module = mw_modules_find(self->modules, at);
+	const struct mw_rows *rows = module && module->elf ? rows_of(self, module) : NULL;
+
+	return rows && mw_row_kind(mw_rows_find(rows, &self->dictionary, at - module->bias)) == MW_ROW_SWITCH;
 }
 
 /* Step from `regs`, in code whose instruction at `at` was executed last, to the caller, of which `out` gets pc, stack
@@ -483,7 +493,8 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 		found = step_otherwise(self, &walk, &stuck, &here);
 		if (found == MW_FALLBACK_END)
 			break;
-		if (found != MW_FALLBACK_FOUND || here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp]) {
+		if (found != MW_FALLBACK_FOUND || (here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp] &&
+						   !switches_stack(self, stuck.pc - 1))) {
 			walk.cut = MW_STACK_BROKEN;
 			break;
 		}

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/vector.h"
 #include "symbol/frames.h"
+#include "unwind/go_rows.h"
 
 #include <memwatch/ring.h>
 
@@ -652,8 +653,9 @@ static void drop_known(struct mw_described_list *list, const struct mw_rows *row
 	list->count = kept;
 }
 
-static struct mw_error *make_all(struct mw_described_code *code, const struct mw_arch *arch,
-				 struct mw_row_dictionary *dictionary, struct mw_rows *rows)
+/* `go`: NULL, or the table of a Go program, of which nothing has a .debug_frame that is true. */
+static struct mw_error *make_all(struct mw_described_code *code, const struct mw_go_table *go,
+				 const struct mw_arch *arch, struct mw_row_dictionary *dictionary, struct mw_rows *rows)
 {
 	struct mw_described_list *eh = &code->eh, *debug = &code->debug;
 	struct mw_rows more = {0};
@@ -663,15 +665,20 @@ static struct mw_error *make_all(struct mw_described_code *code, const struct mw
 	rows->base = eh->count ? eh->items[0].start : UINT64_MAX;
 	if (debug->count && debug->items[0].start < rows->base)
 		rows->base = debug->items[0].start;
+	if (go && go->text < rows->base)
+		rows->base = go->text;
 	more.base = rows->base;
 	cut_list(eh, rows->base);
 	cut_list(debug, rows->base);
 	MW_TRY(mw_row_dictionary_add(dictionary, ROW_NONE, &none));
 	MW_TRY(make_rows(eh, arch, dictionary, rows));
 	drop_known(debug, rows, dictionary);
-	if (!debug->count)
+	if (go)
+		err = mw_go_rows(go, dictionary, &more);
+	else if (debug->count)
+		err = make_rows(debug, arch, dictionary, &more);
+	else
 		return NULL;
-	err = make_rows(debug, arch, dictionary, &more);
 	if (!err)
 		err = merge(rows, &more, none);
 	mw_rows_deinit(&more);
@@ -683,10 +690,12 @@ struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, c
 {
 	MW_CLEANUP(mw_described_deinit) struct mw_described_code code;
 	struct mw_rows rows = {0};
+	struct mw_go_table go;
+	bool is_go = mw_go_table_init(&go, elf);
 	struct mw_error *err = mw_described_init(&code, elf, of == MW_ROWS_OF_DEBUG_FRAME);
 
-	if (!err && (code.eh.count || code.debug.count))
-		err = make_all(&code, arch, dictionary, &rows);
+	if (!err && (code.eh.count || code.debug.count || is_go))
+		err = make_all(&code, is_go ? &go : NULL, arch, dictionary, &rows);
 	if (err)
 		mw_rows_deinit(&rows);
 	else
@@ -714,6 +723,7 @@ struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, u
 {
 	MW_CLEANUP(mw_described_deinit) struct mw_described_code lists;
 	uint64_t described, by_debug;
+	struct mw_go_table go;
 
 	MW_TRY(mw_described_init(&lists, elf, false));
 	*code = mw_elf_code_size(elf);
@@ -722,6 +732,8 @@ struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, u
 	by_debug = described_bytes(&lists.debug);
 	if (by_debug > described)
 		described = by_debug;
+	if (mw_go_table_init(&go, elf))
+		described += mw_go_code_size(&go);
 	*undescribed = *code > described ? *code - described : 0;
 	return NULL;
 }

@@ -535,6 +535,17 @@ static struct mw_error *add_generated(struct mw_framer *framer, const struct fra
 	return NULL;
 }
 
+/* Go's functions have a package before them; what C has of a file of Go's, which cgo takes it from, has none. */
+static bool is_go(const struct mw_symbol_frame *frame)
+{
+	size_t length = frame->file ? strlen(frame->file) : 0;
+
+	if (!frame->function || !strchr(frame->function, '.'))
+		return false;
+	return (length > 3 && strcmp(frame->file + length - 3, ".go") == 0) ||
+	       (length > 2 && strcmp(frame->file + length - 2, ".s") == 0 && begins(frame->function, "runtime."));
+}
+
 static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw_frame *raw)
 {
 	const struct framed_module *module = NULL;
@@ -563,6 +574,8 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 		frame->line = frames[i].line;
 		frame->inlined = frames[i].inlined;
 		frame->language = module ? module->language : MW_LANGUAGE_NATIVE;
+		if (frame->language == MW_LANGUAGE_NATIVE && is_go(&frames[i]))
+			frame->language = MW_LANGUAGE_GO;
 		frame->interprets = framer->interpreted && module && module->interprets;
 	}
 	return NULL;

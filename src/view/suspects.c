@@ -81,9 +81,17 @@ static bool is_of(const char *const *names, const char *function)
 	return false;
 }
 
+/* What cgo puts around each function of C that Go calls. */
+static bool is_of_cgo(const char *function)
+{
+	return (strncmp(function, "_cgo_", 5) == 0 && strstr(function, "_Cfunc_")) || strstr(function, "._Cfunc_") ||
+	       strstr(function, "._cgo_") || strncmp(function, "runtime.asmcgocall", 18) == 0;
+}
+
 bool mw_suspects_is_wrapper(const char *function)
 {
-	return mw_function_is_std(function) || is_of(libraries, function) || is_of(allocators, function);
+	return is_of_cgo(function) || mw_function_is_std(function) || is_of(libraries, function) ||
+	       is_of(allocators, function);
 }
 
 /* Functions that get memory for a heap that a runtime keeps by itself: whoever happened to call them is no answer. */
@@ -205,9 +213,31 @@ static bool is_own_script(const struct mw_report_frame *frame)
 	       !is_of_python(frame->file) && !(frame->language == MW_LANGUAGE_JAVA && is_of_jdk(frame));
 }
 
+/*
+ * Go's runtime, or its library, which are compiled into each program: in src/ of an installation (…/go/src/net/http/…),
+ * where packages of others begin with a host's name, or, where paths are cut (-trimpath), in src/ itself.
+ */
+static bool is_of_go(const struct mw_report_frame *frame)
+{
+	static const char *const packages[] = {"runtime/", "internal/", "syscall/", "net/", "os/", "reflect/", "sync/"};
+	const char *file = frame->file, *go = file ? strstr(file, "/go") : NULL;
+	const char *package = go ? strchr(go + 1, '/') : NULL;
+
+	if (frame->language != MW_LANGUAGE_GO || !file)
+		return false;
+	for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++)
+		if (strncmp(file, packages[i], strlen(packages[i])) == 0)
+			return true;
+	if (!package || strncmp(package, "/src/", 5) != 0 ||
+	    strspn(go + 3, "-.0123456789") != (size_t)(package - go - 3))
+		return false;
+	package += 5;
+	return !memchr(package, '.', strcspn(package, "/"));
+}
+
 static bool is_own(const struct mw_report_frame *frame, const char *exe)
 {
-	return frame->module && !frame->generated && !is_of_header(frame->file) &&
+	return frame->module && !is_of_go(frame) && !frame->generated && !is_of_header(frame->file) &&
 	       ((exe && strcmp(frame->module, exe) == 0) || !is_of_system(frame->module));
 }
 
@@ -302,7 +332,8 @@ size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *frame = &stack->frames[i];
 
-		if (frame->function ? mw_suspects_is_wrapper(frame->function) : is_inside(stack, i, interpreted))
+		if (frame->function ? mw_suspects_is_wrapper(frame->function) || is_of_go(frame)
+				    : is_inside(stack, i, interpreted))
 			continue;
 		if (charged == SIZE_MAX && stack->suspect && frame->module &&
 		    strcmp(frame->module, stack->suspect) == 0)

@@ -84,9 +84,11 @@ class Runtimes(unittest.TestCase):
             for stack in self.by_name(report, name):
                 names = mwlive.functions(stack)
                 self.assertRegex(names[1], rf'^_cgo_[0-9a-f]+_Cfunc_{name}$')
-                # It changes stacks in its own way: who has called it is on another one, of Go's.
-                self.assertEqual((stack['frames'][-1]['function'], len(names)), ('runtime.asmcgocall.abi0', 3))
-                self.assertEqual((stack['cut'], stack['end']), (None, 'Go runtime'))
+                # It changes stacks in its own way: who has called it is on another one, of Go's, up to where that begins.
+                self.assertEqual((names[2], names[-1]), ('runtime.asmcgocall', 'runtime.goexit'), (names, stack['size']))
+                self.assertEqual((stack['cut'], stack['end']), (None, None))
+                self.assertRegex(names[3], rf'^main\._Cfunc_{name}$')
+                self.assertTrue(any(function.startswith('main.') for function in names[4:]), names)
         self.check_few_slow(report)
 
     def test_go_with_cgo(self):

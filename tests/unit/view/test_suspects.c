@@ -120,6 +120,31 @@ static void test_generated(void **state)
 	assert_int_equal(mw_suspects_frame(&stack, EXE), 1);
 }
 
+/* Neither what cgo makes, nor Go's runtime and library, which are in each program; but packages of others. */
+static void test_go(void **state)
+{
+	static const char path[] = "/home/me/go/src/example.org/shop/shop.go";
+	struct mw_report_frame frames[] = {
+		{.function = "_cgo_16dd0645634b_Cfunc__Cmalloc", .module = EXE},
+		{.function = "runtime.asmcgocall", .module = EXE, .file = "/usr/lib/go-1.19/src/runtime/asm_amd64.s"},
+		{.function = "main._cgo_cmalloc", .module = EXE, .file = "_cgo_gotypes.go"},
+		{.function = "main._Cfunc_CString", .module = EXE, .file = "_cgo_gotypes.go"},
+		{.function = "net.cgoLookupIP", .module = EXE, .file = "/usr/lib/go-1.19/src/net/cgo_unix.go"},
+		{.function = "net.(*Dialer).Dial", .module = EXE, .file = "net/dial.go"},
+		{.function = "example.org/shop.Order", .module = EXE, .file = path},
+		{.function = "main.main", .module = EXE, .file = "/home/me/shop/main.go"},
+	};
+	struct mw_report_stack stack = {.frames = frames, .frame_count = 8, .suspect = EXE};
+
+	(void)state;
+	for (size_t i = 1; i < 8; i++)
+		frames[i].language = MW_LANGUAGE_GO;
+	assert_int_equal(mw_suspects_frame(&stack, EXE), 6);
+	/* Nobody else's: the first of its library. */
+	stack.frame_count = 6;
+	assert_int_equal(mw_suspects_frame(&stack, EXE), 4);
+}
+
 static void test_frames(void **state)
 {
 	static const char stdcxx[] = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", libxml[] = "/usr/lib/libxml2.so.2",
@@ -422,6 +447,7 @@ UNIT_GROUP(suspects)
 		cmocka_unit_test(test_java),
 		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_generated),
+		cmocka_unit_test(test_go),
 		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_collected),
