@@ -217,7 +217,7 @@ struct mw_report_child {
 /* What the report does not show of a process whose runtime keeps objects by itself. */
 struct mw_report_runtime {
 	const char *name; /* "python", … */
-	const char *heap; /* what it keeps in anonymous mappings */
+	const char *heap; /* what it keeps in anonymous mappings; NULL: nothing */
 	const char *text;
 };
 

@@ -65,13 +65,13 @@ struct mw_runtime {
 	const char *const *modules;     /* beginnings of names of libraries, whole names of programs; then NULL */
 	const char *symbol;             /* that a program defines which holds it; NULL: none */
 	const char *const *environment; /* settings that have it take each block from malloc; NULL: there are none */
-	const char *heap;               /* what it keeps in anonymous mappings */
+	const char *heap;               /* what it keeps in anonymous mappings; NULL: nothing */
 	const char *text;               /* what a report does not show, and how it is seen */
 	bool collects;                  /* by tracing: what nobody needs any more stays until its collector runs */
 };
 
 /* So many rows; a set of them is a mask, bit n for row n. */
-#define MW_RUNTIMES 8
+#define MW_RUNTIMES 11
 extern const struct mw_runtime mw_runtimes[MW_RUNTIMES];
 /* Which of them does a module hold? `elf` is that of the program itself, else NULL: libraries tell by their names. */
 uint32_t mw_runtimes_of(const char *path, struct mw_elf *elf);

@@ -16,14 +16,17 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	 false},
 	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"), "PHP's chunks",
 	 "PHP's own memory: its allocator (Zend) keeps it in chunks of 2 MiB. Started with USE_ZEND_ALLOC=0, PHP shows "
-	 "each block.",
+	 "each block. Frames are PHP's own, not those of scripts: phpspy -p PID shows these, memprof what holds "
+	 "memory.",
 	 false},
 	{"v8",
 	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
 	      "libQt5WebEngineCore"),
 	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap",
 	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot shows what is in it (Node: "
-	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools).",
+	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools). Functions of scripts have "
+	 "names in "
+	 "stacks with node --perf-basic-prof.",
 	 true},
 	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap",
 	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
@@ -35,8 +38,7 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings.", false},
 	{"ruby", LIST("libruby"), "ruby_init", NULL, "Ruby's heap",
 	 "Ruby's objects: they lie in pages of its own heap, of which no more than the pages are seen. ObjectSpace "
-	 "shows "
-	 "what is in them.",
+	 "shows what is in them. Frames are Ruby's own, not those of scripts: rbspy record -p PID shows these.",
 	 true},
 	{"dotnet", LIST("libcoreclr.so"), NULL, NULL, "the heap of .NET",
 	 "The objects of .NET: its runtime keeps its heap in anonymous mappings. dotnet-gcdump collect -p PID shows "
@@ -46,6 +48,19 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	{"go", LIST("libgo.so"), NULL, NULL, "Go's heap",
 	 "Go's objects: its runtime keeps its heap in anonymous mappings. " MW_ALLOC_GO_PROFILE " shows what is in it.",
 	 true},
+	/* What these two allocate is malloc's, or the program's that they are in. */
+	{"perl", LIST("libperl"), "perl_alloc", NULL, NULL,
+	 "Perl's subs and lines: frames are those of its interpreter. Devel::MAT shows which variables hold the "
+	 "memory.",
+	 false},
+	{"lua", LIST("liblua"), "lua_newstate", NULL, NULL,
+	 "Lua's functions and lines: frames are those of its interpreter. collectgarbage(\"count\") tells how much Lua "
+	 "itself holds.",
+	 false},
+	{"erlang", LIST("beam.smp"), NULL, NULL, "Erlang's carriers",
+	 "Erlang's terms: its runtime keeps them in memory of its own (carriers), and frames are the runtime's own. "
+	 "recon_alloc and observer show which processes hold it.",
+	 false},
 };
 
 static bool is_named(const struct mw_runtime *runtime, const char *path)

@@ -216,6 +216,21 @@ static const char *const kinds[MW_REGION_KIND_COUNT] = {
 	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_SPECIAL] = "special mappings",
 };
 
+/* Of the runtimes that have one. */
+static void add_heaps(struct mw_line *line, const struct mw_report *report)
+{
+	const char *before = " (";
+
+	for (size_t i = 0; i < report->runtime_count; i++) {
+		if (!report->runtimes[i].heap)
+			continue;
+		mw_line_printf(line, "%s%s", before, report->runtimes[i].heap);
+		before = ", ";
+	}
+	if (*before == ',')
+		mw_line_printf(line, ")");
+}
+
 /* Most first. */
 static void add_kinds(struct mw_line *line, const struct mw_report *report)
 {
@@ -232,9 +247,8 @@ static void add_kinds(struct mw_line *line, const struct mw_report *report)
 		if (left[most] < LEAST)
 			return;
 		mw_line_printf(line, ", %s %s", mw_show_size(left[most]).text, kinds[most]);
-		for (size_t i = 0; most == MW_REGION_ANONYMOUS && i < report->runtime_count; i++)
-			mw_line_printf(line, "%s%s%s", i ? ", " : " (", report->runtimes[i].heap,
-				       i + 1 == report->runtime_count ? ")" : "");
+		if (most == MW_REGION_ANONYMOUS)
+			add_heaps(line, report);
 		left[most] = 0;
 	}
 }

@@ -113,6 +113,27 @@ class Missing(unittest.TestCase):
         self.assertEqual([runtime['name'] for runtime in report['runtimes']], ['v8'])
         mwlive.kill_quietly(target.process)
 
+    def test_interpreters(self):
+        """Of those that are installed: that frames of scripts have no names, and which tool of theirs shows them."""
+        programs = {
+            'ruby': (['ruby', '-e', '$stdout.sync = true; puts "ready #{$$}"; sleep'], 'rbspy'),
+            'php': (['php', '-r', 'echo "ready ", getmypid(), "\\n"; sleep(1000);'], 'phpspy'),
+            'perl': (['perl', '-e', '$| = 1; print "ready $$\\n"; sleep'], 'Devel::MAT'),
+            'lua': (['lua5.4', '-e', 'io.stdout:setvbuf("no"); local f = io.open("/proc/self/stat"); '
+                     'print("ready " .. f:read("n")); io.read()'], 'collectgarbage("count")'),
+            'erlang': (['erl', '-noshell', '-eval', 'io:format("ready ~s~n", [os:getpid()]).'], 'recon_alloc'),
+        }
+        for name, (argv, tool) in programs.items():
+            if not shutil.which(argv[0]):
+                continue
+            with self.subTest(name):
+                target = mwlive.Target(self, name, argv=argv)
+                kept = mwrec.Kept(self, target.pid)
+                report, = kept.stop()
+                self.assertEqual([runtime['name'] for runtime in report['runtimes']], [name])
+                self.assertIn(tool, re.sub(r'\s+', ' ', self.text_of(kept)))
+                mwlive.kill_quietly(target.process)
+
     def test_growth_without_blocks(self):
         target = self.start(GROWS)
         kept = mwrec.Kept(self, target.pid)

@@ -29,6 +29,10 @@ static void by_name(void **state)
 	assert_int_equal(mw_runtimes_of("/usr/lib/chromium/chromium", NULL),
 			 mask_of("v8") | mask_of("partition-alloc"));
 	assert_int_equal(mw_runtimes_of("/usr/lib/chromium/chromium-helper", NULL), 0);
+	assert_int_equal(mw_runtimes_of("/usr/lib/x86_64-linux-gnu/libperl.so.5.36", NULL), mask_of("perl"));
+	assert_int_equal(mw_runtimes_of("/usr/lib/x86_64-linux-gnu/liblua5.4.so.0", NULL), mask_of("lua"));
+	assert_int_equal(mw_runtimes_of("/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2", NULL), mask_of("lua"));
+	assert_int_equal(mw_runtimes_of("/usr/lib/erlang/erts-13.1.5/bin/beam.smp", NULL), mask_of("erlang"));
 	assert_int_equal(mw_runtimes_of("/usr/lib/libc.so.6", NULL), 0);
 	assert_int_equal(mw_runtimes_of("/libpython3.11/server", NULL), 0);
 	assert_int_equal(mw_runtimes_of("", NULL), 0);
