@@ -190,6 +190,18 @@ static size_t call_target(const uint8_t *bytes, size_t size, mw_addr base, size_
 	return size;
 }
 
+static mw_addr leads_to(const uint8_t *bytes, size_t size, mw_addr pc)
+{
+	struct mw_x86_insn insn;
+
+	if (!mw_x86_decode(bytes, size, pc, &insn))
+		return 0;
+	if (insn.id == X86_INS_NOP)
+		return pc + insn.length;
+	return insn.id == X86_INS_JMP && insn.x86.operands[0].type == X86_OP_IMM ? (mw_addr)insn.x86.operands[0].imm
+										 : 0;
+}
+
 /* --- what a function's code does, and a quick look for code that may do it ------------------------------------ */
 
 static void look_at_branch(mw_addr target, const struct mw_code_wanted *wanted, struct mw_code_seen *seen)
@@ -500,6 +512,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.ways_out = mw_x86_ways_out,
 	.frame_at = mw_x86_frame_at,
 	.call_target = call_target,
+	.leads_to = leads_to,
 	.is_signal_return = is_signal_return,
 	.is_kept_pc = is_kept_pc,
 	.is_kept_in_place = is_kept_in_place,

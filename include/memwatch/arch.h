@@ -225,6 +225,8 @@ struct mw_arch {
 	/* The next place, `from` or behind, that looks like a call of the function at *target: where to look on; `size`
 	 * where there is none. Quick, and knows not where instructions begin. */
 	size_t (*call_target)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);
+	/* Where code at `pc` goes on that does nothing else: a nop's end, a jump's target. 0: it is neither. */
+	mw_addr (*leads_to)(const uint8_t *bytes, size_t size, mw_addr pc);
 	/* Is this the code that a signal handler returns to, the kernel's return to what the signal interrupted? */
 	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
 	/*

@@ -120,6 +120,7 @@ struct mw_modules; /* src/symbol: a process's module table */
 
 struct mw_engine_options {
 	bool track_heap, track_vm;
+	bool python_objects;  /* heap: also blocks that CPython's allocator of objects serves */
 	uint32_t depth;       /* deepest stack kept, frames */
 	uint64_t duration_ns; /* how long each window is at most; 0: until end() */
 	uint32_t compare;     /* of every so many stacks walked in the target, libunwind walks one again; 0: none */

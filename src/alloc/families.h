@@ -68,6 +68,7 @@ struct mw_runtime {
 	const char *heap;               /* what it keeps in anonymous mappings; NULL: nothing */
 	const char *text;               /* what a report does not show, and how it is seen */
 	bool collects;                  /* by tracing: what nobody needs any more stays until its collector runs */
+	const char *hook;               /* whose hook tells of its objects; NULL: there is none */
 };
 
 /* So many rows; a set of them is a mask, bit n for row n. */
@@ -79,6 +80,9 @@ uint32_t mw_runtimes_of(const char *path, struct mw_elf *elf);
 bool mw_runtimes_collect(const char *path, uint32_t held);
 /* Which of them take each block from malloc, by a process's environment (as /proc/PID/environ has it)? */
 uint32_t mw_runtimes_visible(const char *environment, size_t size);
+
+/* … by what is hooked? */
+uint32_t mw_runtimes_hooked(const struct mw_hook_info *hooks, size_t count);
 
 /* How Go's heap is looked at. */
 #define MW_ALLOC_GO_PROFILE "go tool pprof http://HOST:PORT/debug/pprof/heap"

@@ -11,9 +11,9 @@
 const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	{"python", LIST("libpython"), "PyObject_Malloc", LIST("PYTHONMALLOC=malloc", "PYTHONMALLOC=malloc_debug"),
 	 "Python's arenas",
-	 "Python's objects of up to 512 bytes: its allocator (pymalloc) keeps them in arenas of its own. Started with "
-	 "PYTHONMALLOC=malloc, Python shows each.",
-	 false},
+	 "Python's objects of up to 512 bytes: its allocator (pymalloc) keeps them in arenas of its own. "
+	 "--python-objects shows them.",
+	 false, "PyObject_Malloc"},
 	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"), "PHP's chunks",
 	 "PHP's own memory: its allocator (Zend) keeps it in chunks of 2 MiB. Started with USE_ZEND_ALLOC=0, PHP shows "
 	 "each block. Frames are PHP's own, not those of scripts: phpspy -p PID shows these, memprof what holds "
@@ -118,4 +118,16 @@ uint32_t mw_runtimes_visible(const char *environment, size_t size)
 				if (strlen(*setting) < size - at && strcmp(*setting, environment + at) == 0)
 					visible |= 1u << i;
 	return visible;
+}
+
+uint32_t mw_runtimes_hooked(const struct mw_hook_info *hooks, size_t count)
+{
+	uint32_t hooked = 0;
+
+	for (size_t i = 0; i < count; i++)
+		for (unsigned j = 0; j < MW_RUNTIMES; j++)
+			if (mw_runtimes[j].hook && !hooks[i].refused &&
+			    strcmp(hooks[i].function, mw_runtimes[j].hook) == 0)
+				hooked |= 1u << j;
+	return hooked;
 }

@@ -68,11 +68,16 @@
 		"every block is recorded as long as memwatch can keep up (--overload).",                               \
 		NULL, SIZE, session.sample_interval),                                                                  \
 		MW_CLI_OPTION(                                                                                         \
-			"budget", 0, NOTHING, "PCT", "record a sample of the heap blocks\n",                           \
+			"budget", 0, NOTHING, "PCT", NULL,                                                             \
 			"Sample, and adapt the interval so that recording, and memwatch itself, take this share "      \
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
 			"block counts by the interval that held when it was allocated. Only with engine jump.",        \
 			NULL, PERCENT, session.budget),                                                                \
+		MW_CLI_OPTION("python-objects", 0, NOTHING, NULL, "a sample; Python's objects\n",                      \
+			      "Record each block that CPython's own allocator (pymalloc) serves as well: objects of "  \
+			      "up to 512 bytes, which lie in arenas of its own. A program that does little but make "  \
+			      "objects takes several times as long.",                                                  \
+			      NULL, FLAG, session.python_objects),                                                     \
 		MW_CLI_OPTION(                                                                                         \
 			"overload", 0, WORD, "wait|sample|drop", NULL,                                                 \
 			"What happens if every block is recorded and memwatch can't keep up. wait (the default): "     \

@@ -60,7 +60,7 @@ static struct mw_error *add_entry(struct mw_hooks *hooks, const struct mw_module
 		.entry = found->entry,
 		.module = module->number,
 		.size = found->size,
-		.glibc = mw_alloc_is_glibc(module->elf),
+		.glibc = found->family != &mw_family_pymalloc && mw_alloc_is_glibc(module->elf),
 	};
 	hook->info.refused = check_entry(hook, module, found->vaddr, arch, memory);
 	hooks->count++;
@@ -117,10 +117,14 @@ void mw_hooks_deinit(struct mw_hooks *hooks)
 	memset(hooks, 0, sizeof(*hooks));
 }
 
-struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid, bool track_heap,
-				bool track_vm)
+struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid,
+				const struct mw_engine_options *options)
 {
-	*survey = (struct mw_survey){.arch = arch, .pid = pid, .track_heap = track_heap, .track_vm = track_vm};
+	*survey = (struct mw_survey){.arch = arch,
+				     .pid = pid,
+				     .track_heap = options->track_heap,
+				     .track_vm = options->track_vm,
+				     .python_objects = options->python_objects && options->track_heap};
 	MW_TRY(mw_modules_create(&survey->modules));
 	MW_TRY(mw_script_create(survey->modules, &survey->script));
 	MW_TRY(mw_java_init(&survey->java, pid, survey->modules));
@@ -264,6 +268,140 @@ static bool read_process(void *context, mw_addr addr, void *out, size_t size)
 	return mw_remote_read(*tid, addr, out, size) == size;
 }
 
+/* --- Python's objects --------------------------------------------------------------------------------------------- */
+
+static struct mw_error *hook_objects(struct mw_survey *survey, const struct mw_module *module,
+				     const struct mw_memory_view *memory)
+{
+	struct mw_pymalloc *pymalloc = &survey->pymalloc;
+
+	survey->has_pymalloc = true;
+	survey->pymalloc_module = module->number;
+	for (size_t i = 0; i < MW_PYMALLOC_FUNCTIONS && !pymalloc->missing; i++) {
+		MW_TRY(add_entry(&survey->hooks, module, &pymalloc->functions[i], survey->arch, memory));
+		pymalloc->missing = survey->hooks.items[survey->hooks.count - 1].info.refused;
+	}
+	return NULL;
+}
+
+/* Before the loader has relocated it there is nothing to be found: it is looked for again. */
+static struct mw_error *find_objects(struct mw_survey *survey, const struct mw_memory_view *memory)
+{
+	const struct mw_module *module;
+
+	if (survey->has_pymalloc && mw_modules_get(survey->modules, survey->pymalloc_module)->gone)
+		survey->has_pymalloc = false;
+	for (uint32_t i = 0;
+	     survey->python_objects && !survey->has_pymalloc && (module = mw_modules_next(survey->modules, &i));) {
+		bool found;
+
+		MW_TRY(mw_pymalloc_find(module->elf, module->bias, memory, &survey->pymalloc, &found));
+		if (found)
+			MW_TRY(hook_objects(survey, module, memory));
+	}
+	return NULL;
+}
+
+/* Where its module lies; false: there are no hooks of it. */
+static bool is_hooked(const struct mw_survey *survey, mw_addr *bias)
+{
+	const struct mw_module *module =
+		survey->has_pymalloc ? mw_modules_get(survey->modules, survey->pymalloc_module) : NULL;
+
+	if (!module || module->gone || survey->pymalloc.missing)
+		return false;
+	*bias = module->bias;
+	return true;
+}
+
+/* A pointer to a function that has another entry: where it leads to now, and the two entries. */
+struct pointer {
+	mw_addr addr;
+	uint64_t now, own, other;
+};
+
+static bool look_at_pointer(const struct mw_pymalloc *pymalloc, size_t number, mw_addr bias, pid_t tid,
+			    struct pointer *out)
+{
+	size_t function = pymalloc->pointers[number].function;
+
+	*out = (struct pointer){.addr = pymalloc->pointers[number].addr,
+				.own = bias + pymalloc->functions[function].vaddr,
+				.other = bias + pymalloc->others[function]};
+	return pymalloc->others[function] &&
+	       mw_remote_read(tid, out->addr, &out->now, sizeof(out->now)) == sizeof(out->now);
+}
+
+bool mw_survey_pointers_astray(const struct mw_survey *survey, pid_t tid)
+{
+	mw_addr bias;
+	bool hooked = is_hooked(survey, &bias), astray = false;
+	struct pointer pointer;
+
+	for (size_t i = 0; hooked && i < survey->pymalloc.pointer_count; i++)
+		astray |= look_at_pointer(&survey->pymalloc, i, bias, tid, &pointer) && pointer.now == pointer.own;
+	return astray;
+}
+
+static bool is_noted(const struct mw_journal *journal, mw_addr addr)
+{
+	MW_EACH(patch, journal->items, journal->count)
+		if (patch->addr == addr && patch->standing)
+			return true;
+	return false;
+}
+
+/* Those that lead to the other entry and are not in the journal: a killed memwatch has left them so. */
+static struct mw_error *adopt_pointers(const struct mw_pymalloc *pymalloc, mw_addr bias, pid_t tid,
+				       struct mw_journal *journal)
+{
+	struct pointer pointer;
+
+	for (size_t i = 0; i < pymalloc->pointer_count; i++)
+		if (look_at_pointer(pymalloc, i, bias, tid, &pointer) && pointer.now == pointer.other &&
+		    !is_noted(journal, pointer.addr))
+			MW_TRY(mw_journal_adopt_word(journal, pointer.addr, pointer.own, pointer.other));
+	return NULL;
+}
+
+struct mw_error *mw_survey_lead_pointers(const struct mw_survey *survey, pid_t tid, struct mw_journal *journal)
+{
+	const struct mw_pymalloc *pymalloc = &survey->pymalloc;
+	struct pointer pointer;
+	mw_addr bias;
+
+	if (!is_hooked(survey, &bias))
+		return NULL;
+	MW_TRY(adopt_pointers(pymalloc, bias, tid, journal));
+	for (size_t i = 0; i < pymalloc->pointer_count; i++)
+		if (look_at_pointer(pymalloc, i, bias, tid, &pointer) && pointer.now == pointer.own)
+			MW_TRY(mw_journal_plant_word(journal, tid, pointer.addr, pointer.other));
+	return NULL;
+}
+
+struct mw_error *mw_survey_adopt_pointers(pid_t tid, struct mw_journal *journal)
+{
+	const struct mw_memory_view memory = {.context = &tid, .read = read_process};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
+	struct mw_modules *modules = NULL;
+	const struct mw_module *module;
+	struct mw_error *err;
+
+	MW_TRY(mw_maps_read(tid, &maps));
+	MW_TRY(mw_modules_create(&modules));
+	err = mw_modules_refresh(modules, tid, &maps, NULL, NULL);
+	for (uint32_t i = 0; !err && (module = mw_modules_next(modules, &i));) {
+		struct mw_pymalloc pymalloc;
+		bool found = false;
+
+		err = mw_pymalloc_find(module->elf, module->bias, &memory, &pymalloc, &found);
+		if (!err && found && !pymalloc.missing)
+			err = adopt_pointers(&pymalloc, module->bias, tid, journal);
+	}
+	mw_modules_destroy(modules);
+	return err;
+}
+
 struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 {
 	const struct mw_memory_view memory = {.context = &tid, .read = read_process};
@@ -271,11 +409,12 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 
 	mw_hooks_recheck(&survey->hooks, survey->modules, survey->arch, &memory);
 	if (count == survey->modules_seen)
-		return NULL;
+		return find_objects(survey, &memory);
 	MW_TRY(classify(survey, count));
 	MW_TRY(mw_hooks_find(&survey->hooks, survey->modules, survey->modules_seen, survey->arch, &memory, true,
 			     survey->track_vm));
 	survey->modules_seen = count;
+	MW_TRY(find_objects(survey, &memory));
 	MW_TRY(mw_hotspot_take_in(survey->java.hotspot, tid));
 	return mw_script_take_in(survey->script, tid);
 }
@@ -390,7 +529,11 @@ static struct mw_error *check_foreign(const struct mw_survey *survey)
 struct mw_error *mw_survey_check(const struct mw_survey *survey)
 {
 	MW_TRY(check_foreign(survey));
-
+	if (survey->has_pymalloc && survey->pymalloc.missing)
+		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+						     "Python's objects in process %d can't be recorded: %s",
+						     survey->pid, survey->pymalloc.missing),
+				     "Leave out --python-objects");
 	if (survey->track_heap && !any_allocates(survey))
 		return no_allocator(survey, MW_KIND_HEAP);
 	if (!survey->track_heap && survey->track_vm && mw_hooks_usable(&survey->hooks, MW_KIND_VM) == 0)

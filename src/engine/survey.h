@@ -8,9 +8,11 @@
 #define MW_ENGINE_SURVEY_H
 
 #include "alloc/families.h"
+#include "alloc/pymalloc.h"
 #include "engine/java.h"
 #include "script/script.h"
 #include "symbol/modules.h"
+#include "tracee/journal.h"
 
 #include <memwatch/arch.h>
 #include <memwatch/engine.h>
@@ -70,6 +72,11 @@ struct mw_survey {
 	/* Functions of C++ runtimes that allocate exceptions: addresses in the target. */
 	struct mw_code_range exceptions[MW_SURVEY_RUNTIMES];
 	size_t exception_count;
+	/* Python's objects, where they are to be hooked. */
+	bool python_objects;
+	bool has_pymalloc; /* it has been found, in a module … */
+	uint32_t pymalloc_module;
+	struct mw_pymalloc pymalloc;
 };
 
 /* A function that is looked for by its name, and where that is; vaddr 0: there is none. */
@@ -81,9 +88,9 @@ struct mw_named_function {
 /* Find these in a file: once, whoever asks (mw_elf_fact). Errors: MEMORY; those of reading its symbols. */
 struct mw_error *mw_survey_find_named(struct mw_elf *elf, struct mw_named_function *named, size_t count) MW_MUST_CHECK;
 
-/* Errors: MEMORY. */
-struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid, bool track_heap,
-				bool track_vm) MW_MUST_CHECK;
+/* Of `options` it is told what to track. Errors: MEMORY. */
+struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid,
+				const struct mw_engine_options *options) MW_MUST_CHECK;
 /* A zeroed one is fine. */
 void mw_survey_deinit(struct mw_survey *survey);
 
@@ -95,6 +102,13 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid) MW_MUST_
 /* Is there what the user wants tracked, and can it all be hooked? The error says what is missing and where it was
  * looked for: UNSUPPORTED. */
 struct mw_error *mw_survey_check(const struct mw_survey *survey) MW_MUST_CHECK;
+/* Do pointers lead past the hooks of Python's allocator (alloc/pymalloc.h)? */
+bool mw_survey_pointers_astray(const struct mw_survey *survey, pid_t tid);
+/* Have them lead to the hooks, which stand. All threads are stopped. */
+struct mw_error *mw_survey_lead_pointers(const struct mw_survey *survey, pid_t tid,
+					 struct mw_journal *journal) MW_MUST_CHECK;
+/* Write down those that a killed memwatch has left so. */
+struct mw_error *mw_survey_adopt_pointers(pid_t tid, struct mw_journal *journal) MW_MUST_CHECK;
 /* Is it past the entry of a function that maps memory, as in a call that no hook has seen begin? */
 bool mw_survey_is_mapping(const struct mw_survey *survey, mw_addr pc);
 /* The process's break, page-rounded; 0 where it has moved none. */

@@ -31,6 +31,7 @@ struct mw_session_options {
 	const char *engine;        /* a name that mw_engine_find() knows */
 	const char *engine_reason; /* why that one; NULL: the engine says */
 	bool track_heap, track_vm;
+	bool python_objects; /* as engines have it */
 	uint32_t depth;
 	size_t top;
 	enum mw_frames frames; /* that are shown of a stack */

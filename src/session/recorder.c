@@ -57,6 +57,8 @@ static uint32_t find_runtimes(const struct mw_recorder *recorder)
 {
 	struct mw_engine *engine = recorder->session->engine;
 	const struct mw_modules *modules = engine->ops->modules(engine, recorder->key);
+	const struct mw_hook_info *hooks = NULL;
+	size_t count = engine->ops->hooks(engine, recorder->key, &hooks);
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; modules && i < mw_modules_count(modules); i++) {
@@ -65,7 +67,7 @@ static uint32_t find_runtimes(const struct mw_recorder *recorder)
 
 		found |= mw_runtimes_of(module->path, is_exe ? module->elf : NULL);
 	}
-	return found & ~recorder->visible;
+	return found & ~(recorder->visible | mw_runtimes_hooked(hooks, count));
 }
 
 static struct mw_stored_child *list_children(const struct mw_recorder *recorder, size_t *count)

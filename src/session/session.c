@@ -221,6 +221,7 @@ static struct mw_error *create_engine(struct mw_session *session)
 	struct mw_engine_options engine_options = {
 		.track_heap = options->track_heap,
 		.track_vm = options->track_vm,
+		.python_objects = options->python_objects,
 		.depth = options->depth,
 		.duration_ns = options->duration_ns,
 		.max_stopped = options->max_stopped,

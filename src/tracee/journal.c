@@ -24,13 +24,14 @@ static struct mw_error *append(struct mw_journal *journal, mw_addr addr, const v
 	return NULL;
 }
 
-struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
-				  size_t *number)
+static struct mw_error *plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
+			      bool data, size_t *number)
 {
 	struct mw_patch *patch = NULL;
 	struct mw_error *err;
 
 	MW_TRY(append(journal, addr, bytes, size, &patch));
+	patch->data = data;
 	MW_TRY(mw_remote_read_all(tid, addr, patch->original, size));
 	/* Standing before it is written: a write that fails half way is undone as well. */
 	patch->standing = true;
@@ -41,6 +42,17 @@ struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr
 	if (err)
 		mw_error_destroy(mw_journal_restore(journal, tid, journal->count - 1));
 	return err;
+}
+
+struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
+				  size_t *number)
+{
+	return plant(journal, tid, addr, bytes, size, false, number);
+}
+
+struct mw_error *mw_journal_plant_word(struct mw_journal *journal, pid_t tid, mw_addr addr, uint64_t word)
+{
+	return plant(journal, tid, addr, &word, sizeof(word), true, NULL);
 }
 
 struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, const void *original, const void *planted,
@@ -54,6 +66,15 @@ struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, cons
 	if (number)
 		*number = journal->count;
 	journal->count++;
+	return NULL;
+}
+
+struct mw_error *mw_journal_adopt_word(struct mw_journal *journal, mw_addr addr, uint64_t original, uint64_t planted)
+{
+	size_t number;
+
+	MW_TRY(mw_journal_adopt(journal, addr, &original, &planted, sizeof(planted), &number));
+	journal->items[number].data = true;
 	return NULL;
 }
 
@@ -72,6 +93,9 @@ static bool still_ours(const struct mw_patch *patch, pid_t tid, bool *there, boo
 		if (now[i] != patch->planted[i] && now[i] != patch->original[i])
 			return false;
 	*there = memcmp(now, patch->original, patch->size) != 0;
+	/* The program writes whole words. */
+	if (patch->data && *there && memcmp(now, patch->planted, patch->size) != 0)
+		return *there = false;
 	return true;
 }
 
@@ -128,7 +152,8 @@ size_t mw_journal_disturbed(const struct mw_journal *journal, pid_t tid)
 
 		count += patch->standing && !patch->forgotten &&
 			 mw_remote_read(tid, patch->addr, now, patch->size) == patch->size &&
-			 memcmp(now, patch->planted, patch->size) != 0;
+			 (patch->data ? memcmp(now, patch->original, patch->size) == 0
+				      : memcmp(now, patch->planted, patch->size) != 0);
 	}
 	return count;
 }

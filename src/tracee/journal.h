@@ -16,6 +16,7 @@ struct mw_patch {
 	uint8_t size;
 	bool standing;  /* in the target now */
 	bool forgotten; /* its memory is gone */
+	bool data;      /* the program may write there as well */
 	uint8_t original[MW_OOL_MAX];
 	uint8_t planted[MW_OOL_MAX];
 };
@@ -34,10 +35,17 @@ struct mw_journal {
 struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
 				  size_t *number) MW_MUST_CHECK;
 
+/* The same for a word of data, which the program may change: whatever it writes there is left. */
+struct mw_error *mw_journal_plant_word(struct mw_journal *journal, pid_t tid, mw_addr addr,
+				       uint64_t word) MW_MUST_CHECK;
+
 /* Write down a change that another memwatch has made: `planted` is what stands there, `original` what stood there
  * before. Errors: DATA where it is too long, MEMORY. */
 struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, const void *original, const void *planted,
 				  size_t size, size_t *number) MW_MUST_CHECK;
+/* The same for a word of data. */
+struct mw_error *mw_journal_adopt_word(struct mw_journal *journal, mw_addr addr, uint64_t original,
+				       uint64_t planted) MW_MUST_CHECK;
 
 /* Put one patch's bytes back. A place that no longer holds what was planted is left alone and counted as not standing.
  */
@@ -48,7 +56,7 @@ struct mw_error *mw_journal_restore(struct mw_journal *journal, pid_t tid, size_
 struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid) MW_MUST_CHECK;
 
 /* How many places that were written show something else now, as somebody else has written there or put back what
- * stood there before. Those that are not mapped any more don't count. */
+ * stood there before. Those that are not mapped any more don't count; of data only what stood there before. */
 size_t mw_journal_disturbed(const struct mw_journal *journal, pid_t tid) MW_MUST_CHECK;
 
 /* Is any of it in the target now: was one not put back? */

@@ -76,7 +76,7 @@ static bool anything_to_plant(const struct jump_process *process)
 	MW_EACH(patch, process->patches.items, process->patches.count)
 		if (is_to_plant(patch))
 			return true;
-	return false;
+	return mw_survey_pointers_astray(&process->survey, mw_live_thread(process->pid));
 }
 
 /* What was in a module that is unmapped is no more. */
@@ -89,7 +89,7 @@ static void forget_gone(struct jump_process *process)
 			continue;
 		patch->gone = true;
 		if (patch->standing)
-			mw_journal_forget(&process->patches.journal, patch->detour.at, patch->detour.at + 1);
+			mw_journal_forget(&process->patches.journal, module->start, module->end);
 		patch->standing = false;
 	}
 }

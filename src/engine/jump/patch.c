@@ -385,7 +385,7 @@ struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *ma
 	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count)
 		if (jump_is_due(patch))
 			MW_TRY(plant(process, tid, patch));
-	return NULL;
+	return mw_survey_lead_pointers(&process->survey, tid, &process->patches.journal);
 }
 
 struct mw_error *jump_move_out(struct jump_process *process)

@@ -197,8 +197,7 @@ static struct mw_error *look_at_process(struct jump_process *process)
 	process->ids.other_namespace = status.ns_pid != process->pid;
 	process->ids.first = (uint32_t)status.ns_pid;
 	memcpy(process->name, status.name, sizeof(process->name));
-	MW_TRY(mw_survey_init(&process->survey, mw_arch_find(mw_target_machine()), process->pid, options->track_heap,
-			      options->track_vm));
+	MW_TRY(mw_survey_init(&process->survey, mw_arch_find(mw_target_machine()), process->pid, options));
 	MW_TRY(mw_unwinder_libunwind(process->survey.modules, process->survey.arch, &process->inner));
 	mw_unwinder_libunwind_fallback(process->inner)->made = &process->survey.java.made;
 	return mw_unwinder_memo(process->inner, process->survey.arch, &process->unwinder);

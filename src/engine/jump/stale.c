@@ -537,6 +537,7 @@ static struct mw_error *take_out(struct remains *remains, char *left, size_t siz
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording), 0));
 	MW_TRY(jump_guard_set(process, tid, MW_STUB_GUARD_ENDING));
+	MW_TRY(mw_survey_adopt_pointers(tid, &process->patches.journal));
 	err = jump_unpatch_all(process, &maps, copy_slots, remains, &taken, &calls);
 	if (!err && jump_still_there(process)) {
 		remains->taken |= taken != NULL;

@@ -344,8 +344,7 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	process->interval = engine->options.sample_interval;
 	seed(process);
 	process->arch = mw_arch_find(mw_target_machine());
-	err = mw_survey_init(&process->survey, process->arch, pid, engine->options.track_heap,
-			     engine->options.track_vm);
+	err = mw_survey_init(&process->survey, process->arch, pid, &engine->options);
 	if (!err)
 		err = mw_unwinder_libunwind(process->survey.modules, process->arch, &inner);
 	if (!err)

@@ -329,7 +329,7 @@ static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
 		else
 			hook->info.refused = "its first instruction can't be emulated and there is no room for a copy";
 	}
-	return NULL;
+	return mw_survey_lead_pointers(&process->survey, tid, &process->journal);
 }
 
 /* A breakpoint that is no hook, at an instruction read from memory. Quietly none where it can't be. */

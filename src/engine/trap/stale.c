@@ -444,6 +444,7 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 		return unmap(remains, journal);
 	MW_TRY(read_data(remains, tid));
 	MW_TRY(take_down(remains, tid, journal, false));
+	MW_TRY(mw_survey_adopt_pointers(tid, journal));
 	MW_TRY(mw_journal_rollback(journal, tid));
 	MW_TRY(restore_returns(remains, tid));
 	MW_TRY(move_out(remains, inside));
