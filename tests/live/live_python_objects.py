@@ -5,6 +5,7 @@ counts (tracemalloc) in a twin, which does the same."""
 import collections
 import json
 import os
+import subprocess
 import unittest
 
 import live_python_frames
@@ -14,6 +15,8 @@ import mwrec
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs', 'objects.py')
 ENV = {'PYTHONHASHSEED': '0'}
 OPTION = '--python-objects'
+PYTHON = '/usr/bin/python3'
+COUNT = '40'
 
 
 def lines_of(report, kind='impacting'):
@@ -28,30 +31,60 @@ def lines_of(report, kind='impacting'):
     return {line: tuple(amount) for line, amount in found.items() if amount[0]}
 
 
+# What it does to its allocator meanwhile is its own matter; it goes on when nobody watches it any more.
+TRACES = """
+import os, tracemalloc
+kept = []
+print('ready', os.getpid(), flush=True)
+os.read(0, 1)
+tracemalloc.start()
+kept += [object() for _ in range(1000)]
+print('done', flush=True)
+os.read(0, 1)
+kept += [[n] for n in range(10000)]
+kept.clear()
+tracemalloc.stop()
+kept += [[n] for n in range(10000)]
+print('fine', flush=True)
+"""
+
+
 class Objects(unittest.TestCase):
-    def twin(self, python, count, env=None):
+    def twin(self, python, env=None):
         """What CPython knows."""
         answer = os.path.join(mwrec.directory(self), 'answer.json')
-        twin = mwlive.Target(self, 'python', argv=[python, '-S', PROGRAM, str(count), answer], env={**ENV, **(env or {})})
+        twin = mwlive.Target(self, 'python', argv=[python, '-S', PROGRAM, COUNT, answer], env={**ENV, **(env or {})})
         twin.go()
         twin.done()
         twin.finish()
         with open(answer, encoding='utf-8') as f:
             return {int(line): tuple(amount) for line, amount in json.load(f).items()}
 
-    def attached(self, python, count, env=None):
-        target = mwlive.Target(self, 'python', argv=[python, '-S', PROGRAM, str(count)], env={**ENV, **(env or {})})
+    def target(self, python, env=None):
+        return mwlive.Target(self, 'python', argv=[python, '-S', PROGRAM, COUNT], env={**ENV, **(env or {})})
+
+    def left_as_it_was(self, target):
+        target.send()
+        self.assertEqual(target.line(), 'usual allocator')
+        target.finish()
+
+    def attached(self, python, env=None):
+        target = self.target(python, env)
         watch = mwlive.Watch(self, target.pid, options=[OPTION])
         target.go()
         target.done(4 * mwlive.PATIENCE)
         report = watch.stop()
-        target.finish()
+        if not env:
+            self.left_as_it_was(target)
         return report
 
-    def compare(self, found, known):
+    def compare(self, found, known, extra=0):
+        """`extra`: bytes that each block has more."""
         with open(PROGRAM, encoding='utf-8') as f:
             text = [None, *f.read().splitlines()]
-        wrong = [line for line in sorted(found.keys() | known.keys()) if found.get(line) != known.get(line)]
+        first, last = (text.index(f'# Objects are made {what}') for what in ('from here on.', 'up to here.'))
+        known = {line: (count, size + extra * count) for line, (count, size) in known.items()}
+        wrong = [line for line in range(first, last) if found.get(line) != known.get(line)]
         for line in wrong:
             print('DIFF', line, 'known', known.get(line), 'found', found.get(line), text[line].strip())
         self.assertEqual(wrong, [])
@@ -60,8 +93,53 @@ class Objects(unittest.TestCase):
     def test_all_kinds(self):
         for version, python in live_python_frames.interpreters().items():
             with self.subTest(version):
-                report = self.attached(python, 40)
-                self.compare(lines_of(report), self.twin(python, 40))
+                report = self.attached(python)
+                self.compare(lines_of(report), self.twin(python))
+                self.assertEqual(report['runtimes'], [])
+
+    def test_launched(self):
+        """Not whole stacks: what an interpreter does to begin with is much. Before 3.11 a frame is an object that is kept
+        for the next call, and was made in the import of whoever called the function first."""
+        found = [each for each in live_python_frames.interpreters().items() if not each[0].startswith(('3.9 ', '3.10 '))]
+        for version, python in {found[0], found[-1]}:
+            with self.subTest(version):
+                path = os.path.join(mwrec.directory(self), 'report.json')
+                run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, OPTION, '--quiet', '--depth', '12', '--json', path,
+                                      *mwlive.patient(), '--', python, '-S', PROGRAM, COUNT], env={**os.environ, **ENV},
+                                     stdin=subprocess.DEVNULL, capture_output=True, timeout=mwlive.PATIENCE, check=False)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                report, = mwlive.load_reports(path)
+                mwlive.check_report(self, report)
+                self.compare(lines_of(report), self.twin(python, {'PYTHONTRACEMALLOC': '1'}))
+
+    def test_other_allocators(self):
+        """Each object is malloc's; or CPython's debug hooks are around its allocator, and have three words for themselves."""
+        for setting, extra in (('malloc', 0), ('debug', 24)):
+            with self.subTest(setting):
+                env = {'PYTHONMALLOC': setting}
+                self.compare(lines_of(self.attached(PYTHON, env)), self.twin(PYTHON, env), extra)
+
+    def test_traced(self):
+        target = mwlive.Target(self, 'python', argv=[PYTHON, '-S', '-c', TRACES])
+        watch = mwlive.Watch(self, target.pid, options=[OPTION])
+        target.go()
+        target.done()
+        report = watch.stop()
+        self.assertGreaterEqual(mwlive.total_of(mwlive.select(report, kinds=('heap',), size=16))['impacting']['count'], 1000)
+        target.send()
+        self.assertEqual(target.line(), 'fine')
+        target.finish()
+
+    def test_killed(self):
+        """What a killed memwatch has left the next one takes out."""
+        target = self.target(PYTHON)
+        watch = mwlive.Watch(self, target.pid, options=[OPTION])
+        mwlive.kill_with_guard(watch.process)
+        watch.process.wait()
+        mwlive.memwatch(self, 'doctor', '-p', target.pid, '--clean')
+        target.go()
+        target.done()
+        self.left_as_it_was(target)
 
 
 if __name__ == '__main__':
