@@ -148,6 +148,11 @@ void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_s
 	out->totals.spreads = mw_sampling_of_stack(track, id);
 }
 
+uint32_t mw_track_stack_hook(const struct mw_track *track, uint32_t id)
+{
+	return mw_stack_table_at(&track->stacks, id)->hook;
+}
+
 uint32_t mw_track_frames(const struct mw_track *track, uint32_t id, struct mw_raw_frame *out, uint32_t capacity)
 {
 	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, id);

@@ -81,6 +81,7 @@ struct mw_track_fate {
 	bool last;
 	/* It was there at the end, and has been freed since (mw_track_settle()). */
 	bool settled;
+	bool pymalloc; /* it is of CPython's allocator: the tracker does not know, and who takes a fate may say so */
 	/* Where blocks are sampled: how many others it stands for, and the variance of that. */
 	uint64_t others;
 	double variance;
@@ -179,6 +180,8 @@ struct mw_track_stack {
 	struct mw_track_lifetime lifetime; /* count 0: none freed */
 };
 void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_stack *out);
+/* The entry point that it ends in. */
+uint32_t mw_track_stack_hook(const struct mw_track *track, uint32_t id);
 /* The same of many, quickly, for those who look again and again: of stack and thread 0 and those that follow, `count`
  * of them, which there must be. */
 struct mw_track_sum {

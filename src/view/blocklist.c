@@ -201,7 +201,8 @@ static bool take(struct mw_blocklist *list, const struct mw_track_fate *fate)
 	if (!fate->last)
 		return take_piece(list, fate);
 	if (options->heap_of)
-		item.heap = options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
+		item.heap =
+			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->pymalloc);
 	part = part_of(list, &item);
 	if (!part)
 		return false;

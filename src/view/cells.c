@@ -192,7 +192,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 	};
 	if (options->heaps && options->heap_of)
 		waiting->key.heap =
-			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
+			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->pymalloc);
 	if (options->lifetimes >= MW_LIFETIMES_OF_ALL && fate->last && waiting->key.fate == MW_FATE_TRANSIENT)
 		waiting->lifetime = mw_fate_lifetime(fate, 0);
 	waiting->hash = hash_of(&waiting->key);

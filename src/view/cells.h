@@ -14,7 +14,7 @@
 #include <memwatch/table.h>
 
 /* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. */
-typedef uint32_t mw_cells_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns);
+typedef uint32_t mw_cells_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc);
 
 /* Whose lifetimes are kept. A histogram for each cell is dear; mostly fewer say the same. */
 enum mw_cells_lifetimes {

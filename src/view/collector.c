@@ -6,6 +6,7 @@
 #include "view/watched.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* --- places of heaps ---------------------------------------------------------------------------------------- */
 
@@ -19,6 +20,7 @@
 struct mw_heap_place {
 	mw_addr lowest; /* of a block in it */
 	bool mapped;    /* its blocks seem to have mappings of their own */
+	bool pymalloc;  /* they are of CPython's allocator */
 };
 
 static void places_deinit(struct mw_heap_places *places)
@@ -40,7 +42,8 @@ static uint32_t place_of(struct mw_heap_places *places, uint64_t key)
 	if (!items)
 		return 0;
 	places->items = items;
-	items[places->numbering.count] = (struct mw_heap_place){.lowest = UINT64_MAX, .mapped = key & 1};
+	items[places->numbering.count] =
+		(struct mw_heap_place){.lowest = UINT64_MAX, .mapped = key & 1, .pymalloc = key & 2};
 	if (places->numbering.count >= PLACES_MAX || !mw_map_number(&places->numbering, key, &number))
 		return 0;
 	places->last_key = key + 1;
@@ -50,13 +53,14 @@ static uint32_t place_of(struct mw_heap_places *places, uint64_t key)
 
 /* The number of a block's place, from 1; 0 for what is not of kind MW_KIND_HEAP, where there are too many places, and
  * without memory. */
-static uint32_t number_of_place(struct mw_heap_places *places, mw_addr addr, uint64_t bytes, enum mw_kind kind)
+static uint32_t number_of_place(struct mw_heap_places *places, mw_addr addr, uint64_t bytes, enum mw_kind kind,
+				bool pymalloc)
 {
 	uint32_t number;
 
 	if (kind != MW_KIND_HEAP)
 		return 0;
-	number = place_of(places, addr >> PLACE_SHIFT << 1 | mw_heaps_seems_mapped(addr, bytes));
+	number = place_of(places, addr >> PLACE_SHIFT << 2 | (pymalloc ? 2 : 0) | mw_heaps_seems_mapped(addr, bytes));
 	if (number && addr < places->items[number - 1].lowest)
 		places->items[number - 1].lowest = addr;
 	return number;
@@ -80,7 +84,8 @@ static struct mw_error *find_heaps_of(const struct mw_heap_places *places, const
 		const struct mw_heap_place *place = &places->items[i];
 		uint64_t bytes = place->mapped ? MW_SIZE_UNKNOWN - 1 : 0;
 
-		found[i + 1] = mw_heaps_of(heaps, place->lowest, bytes, MW_KIND_HEAP);
+		found[i + 1] = place->pymalloc ? mw_heaps_of_pymalloc(heaps, place->lowest, bytes)
+					       : mw_heaps_of(heaps, place->lowest, bytes, MW_KIND_HEAP);
 	}
 	*heap_of = found;
 	return NULL;
@@ -90,21 +95,23 @@ static struct mw_error *find_heaps_of(const struct mw_heap_places *places, const
 
 enum { OF_BLOCKS, OF_TIMELINE }; /* places */
 
-static uint32_t heap_of_block(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns)
+static uint32_t heap_of(struct mw_collector *collector, size_t places, mw_addr addr, uint64_t bytes, enum mw_kind kind,
+			bool pymalloc)
 {
-	struct mw_collector *collector = context;
-
-	(void)born_ns;
-	return collector->late ? number_of_place(&collector->places[OF_BLOCKS], addr, bytes, kind)
-			       : mw_heaps_of(collector->heaps, addr, bytes, kind);
+	if (collector->late)
+		return number_of_place(&collector->places[places], addr, bytes, kind, pymalloc);
+	return pymalloc ? mw_heaps_of_pymalloc(collector->heaps, addr, bytes)
+			: mw_heaps_of(collector->heaps, addr, bytes, kind);
 }
 
-static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind)
+static uint32_t heap_of_block(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc)
 {
-	struct mw_collector *collector = context;
+	return heap_of(context, OF_BLOCKS, addr, bytes, kind, pymalloc);
+}
 
-	return collector->late ? number_of_place(&collector->places[OF_TIMELINE], addr, bytes, kind)
-			       : mw_heaps_of(collector->heaps, addr, bytes, kind);
+static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc)
+{
+	return heap_of(context, OF_TIMELINE, addr, bytes, kind, pymalloc);
 }
 
 static struct mw_error *prepare_views(struct mw_collector *collector, const struct mw_view_question *question)
@@ -160,10 +167,41 @@ void mw_collector_deinit(struct mw_collector *collector)
 	*collector = (struct mw_collector){.cells = NULL};
 }
 
-static bool on_survivor(void *context, const struct mw_track_fate *fate)
+#define PYMALLOC_NAME "PyObject_"
+#define PYMALLOC_MOST 512 /* bytes of a block; larger ones, and empty ones, are malloc's */
+
+static bool is_pymalloc(const struct mw_metadata *metadata, size_t hook)
+{
+	const char *function = hook < metadata->hook_count ? metadata->hooks[hook].function : NULL;
+
+	return function && strncmp(function, PYMALLOC_NAME, strlen(PYMALLOC_NAME)) == 0;
+}
+
+/* Is the block, as far as what was called tells, one of CPython's allocator? */
+static bool of_pymalloc(struct mw_collector *collector, const struct mw_track_fate *fate)
+{
+	const struct mw_metadata *metadata = collector->metadata;
+
+	if (!metadata || !collector->track || fate->kind != MW_KIND_HEAP || fate->born_ns == MW_TIME_UNKNOWN ||
+	    fate->stack == MW_STACK_NONE || fate->size - 1 >= PYMALLOC_MOST)
+		return false;
+	for (; collector->hooks_seen < metadata->hook_count; collector->hooks_seen++)
+		collector->has_pymalloc |= is_pymalloc(metadata, collector->hooks_seen);
+	return collector->has_pymalloc && is_pymalloc(metadata, mw_track_stack_hook(collector->track, fate->stack));
+}
+
+static bool on_survivor(void *context, const struct mw_track_fate *seen)
 {
 	struct mw_collector *collector = context;
+	const struct mw_track_fate *fate = seen;
+	struct mw_track_fate marked;
 	bool good = true;
+
+	if (of_pymalloc(collector, seen)) {
+		marked = *seen;
+		marked.pymalloc = true;
+		fate = &marked;
+	}
 
 	if (collector->cells)
 		good = mw_cells_take(collector->cells, fate);
@@ -182,6 +220,7 @@ static void on_fate(void *context, const struct mw_track_fate *fate)
 
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track)
 {
+	collector->track = track;
 	if (collector->cells || collector->blocks || collector->cube)
 		mw_track_watch(track, on_fate, collector);
 }
@@ -238,6 +277,7 @@ static struct mw_error *collector_finish(struct mw_collector *collector, const s
 struct mw_error *mw_watched_collect(struct mw_watched *watched, const struct mw_collector_options *options)
 {
 	watched->collects = true;
+	watched->collector.metadata = &watched->metadata;
 	watched->timeline = options->timeline;
 	return collector_init(&watched->collector, options);
 }

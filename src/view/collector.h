@@ -46,6 +46,11 @@ struct mw_collector {
 	const char *const *heap_names; /* of `heaps` */
 	size_t heap_count;
 	struct mw_space_moment moments[2]; /* mw_watched_view() */
+	/* Are there blocks of CPython's allocator? */
+	const struct mw_metadata *metadata;
+	const struct mw_track *track;
+	size_t hooks_seen;
+	bool has_pymalloc;
 };
 
 void mw_collector_deinit(struct mw_collector *collector);

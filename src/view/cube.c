@@ -441,6 +441,7 @@ struct item {
 	bool before; /* the window */
 	bool older;  /* … or the interval */
 	bool last;
+	bool pymalloc;
 };
 
 struct feed {
@@ -645,8 +646,8 @@ static bool add(struct mw_cube *cube, const struct item *item)
 		.lived_ns = lived ? count * item->lifetime_ns : 0,
 	};
 	if (options->heap_of)
-		cell->row.key[2] =
-			options->heap_of(options->heap_context, item->addr, item->bytes, (enum mw_kind)item->kind);
+		cell->row.key[2] = options->heap_of(options->heap_context, item->addr, item->bytes,
+						    (enum mw_kind)item->kind, item->pymalloc);
 	if (!item->before) {
 		lifetime->row = (struct mw_timeline_row){
 			.key = {size_class(item->size),
@@ -687,6 +688,7 @@ bool mw_cube_take(void *context, const struct mw_track_fate *fate)
 		.before = fate->born_ns == MW_TIME_UNKNOWN,
 		.older = fate->older,
 		.last = fate->last,
+		.pymalloc = fate->pymalloc,
 	};
 	if (++cube->feed.count == ROOM)
 		hand_over(&cube->feed);

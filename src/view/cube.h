@@ -28,7 +28,7 @@ struct mw_cube_options {
 	size_t rows, owners, lifetimes; /* at most */
 	/* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. Called in the cube's thread
 	 * until mw_cube_stop() or mw_cube_finish(). */
-	uint32_t (*heap_of)(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind);
+	uint32_t (*heap_of)(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc);
 	void *heap_context;
 };
 

@@ -14,9 +14,20 @@
 #define PATH_BEGIN "[arena "
 
 /* Heaps by number: 0 unknown, then allocators, then glibc's main, mmapped, and its arenas. */
-enum heap { HEAP_UNKNOWN, HEAP_JEMALLOC, HEAP_TCMALLOC, HEAP_MIMALLOC, HEAP_MUSL, HEAP_MAIN, HEAP_MAPPED, HEAP_ARENAS };
+enum heap {
+	HEAP_UNKNOWN,
+	HEAP_JEMALLOC,
+	HEAP_TCMALLOC,
+	HEAP_MIMALLOC,
+	HEAP_MUSL,
+	HEAP_PYMALLOC,
+	HEAP_MAIN,
+	HEAP_MAPPED,
+	HEAP_ARENAS
+};
 
-static const char *const fixed_names[] = {NULL, "jemalloc", "tcmalloc", "mimalloc", "musl", "main", "mmapped"};
+static const char *const fixed_names[] = {NULL,   "jemalloc", "tcmalloc", "mimalloc",
+					  "musl", "pymalloc", "main",     "mmapped"};
 
 /* Allocators by their libraries' names. */
 static const struct sign {
@@ -213,6 +224,11 @@ uint32_t mw_heaps_of(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes,
 		return range->arena ? number_of(heaps, range->arena) : (uint32_t)HEAP_MAIN;
 	/* Without any region nothing is known, of glibc neither. */
 	return heaps->count && mw_heaps_seems_mapped(addr, bytes) ? HEAP_MAPPED : HEAP_UNKNOWN;
+}
+
+uint32_t mw_heaps_of_pymalloc(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes)
+{
+	return find_range(heaps, addr) ? mw_heaps_of(heaps, addr, bytes, MW_KIND_HEAP) : HEAP_PYMALLOC;
 }
 
 const char *const *mw_heaps_names(const struct mw_heaps *heaps, size_t *count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heaps.h: which heap of its allocator a block lies in: of glibc "main", "arena 1", "arena 2" … (by the address of the
- * arena) or "mmapped"; of another allocator that one's name.
+ * arena) or "mmapped"; of another allocator that one's name; "pymalloc" of CPython's.
  *
  * Known from the regions of the process (those of kind MW_REGION_HEAP and MW_REGION_ARENA, looked at at the
  * window's start and end: arenas stay where they are) and from the entry points. A block is known by its address alone, so one that lay
@@ -23,6 +23,9 @@ void mw_heaps_destroy(struct mw_heaps *heaps);
 
 /* The heap of a block; 0: unknown, as for what is not of kind MW_KIND_HEAP. */
 uint32_t mw_heaps_of(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind);
+/* The same where CPython's allocator was asked for it, which has it from malloc where it lies in one of glibc's heaps: it
+ * had been larger. */
+uint32_t mw_heaps_of_pymalloc(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes);
 
 /* Would a block be taken as one with a mapping of its own, if it lies in no known region? */
 static inline bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes)

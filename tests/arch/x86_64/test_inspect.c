@@ -75,6 +75,32 @@ static void test_inspect(void **state)
 	}
 }
 
+static void test_leads_to(void **state)
+{
+	static const struct {
+		const char *text;
+		struct bytes code;
+		mw_addr target;
+	} cases[] = {
+		{"nop", BYTES("\x90\xc3"), BASE + 1},
+		{"nopw", BYTES("\x66\x90"), BASE + 2},
+		{"nopw %cs:0(%rax,%rax,1)", BYTES("\x66\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00"), BASE + 10},
+		{"jmp 0x401000", BYTES("\xe9\xfb\x0f\x00\x00"), BASE + 0x1000},
+		{"jmp short", BYTES("\xeb\x10"), BASE + 0x12},
+		{"jmp *%rax", BYTES("\xff\xe0"), 0},
+		{"je", BYTES("\x74\x10"), 0},
+		{"call", BYTES("\xe8\xfb\x0f\x00\x00"), 0},
+		{"push %rbx", BYTES("\x53"), 0},
+		{"ret", BYTES("\xc3"), 0},
+		{"half of one", BYTES("\x66\x2e\x0f\x1f\x84\x00"), 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (arch->leads_to((const uint8_t *)cases[i].code.data, cases[i].code.size, BASE) != cases[i].target)
+			fail_msg("%s leads elsewhere", cases[i].text);
+}
+
 /* A function is read to its end or not at all. */
 static void test_inspect_refuses(void **state)
 {
@@ -149,9 +175,8 @@ static void test_search_goes_on(void **state)
 UNIT_GROUP(inspect)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_inspect),
-		cmocka_unit_test(test_inspect_refuses),
-		cmocka_unit_test(test_search),
+		cmocka_unit_test(test_inspect),         cmocka_unit_test(test_leads_to),
+		cmocka_unit_test(test_inspect_refuses), cmocka_unit_test(test_search),
 		cmocka_unit_test(test_search_goes_on),
 	};
 

@@ -72,11 +72,23 @@ static void by_environment(void **state)
 	assert_int_equal(mw_runtimes_visible("", 0), 0);
 }
 
+static void by_hooks(void **state)
+{
+	const struct mw_hook_info hooks[] = {{.function = "malloc"}, {.function = "PyObject_Malloc"}};
+	const struct mw_hook_info refused[] = {{.function = "PyObject_Malloc", .refused = "why"}};
+
+	(void)state;
+	assert_int_equal(mw_runtimes_hooked(hooks, 2), mask_of("python"));
+	assert_int_equal(mw_runtimes_hooked(hooks, 1), 0);
+	assert_int_equal(mw_runtimes_hooked(refused, 1), 0);
+}
+
 UNIT_GROUP(runtimes)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_name),
 		cmocka_unit_test(by_symbol),
+		cmocka_unit_test(by_hooks),
 		cmocka_unit_test(by_environment),
 	};
 

@@ -155,6 +155,36 @@ static void leaves_alone_what_another_wrote(void **state)
 	child_kill(pid);
 }
 
+/* A word that the program sets is its own, also where each byte is one of ours or of before. */
+static void leaves_words_that_the_program_sets(void **state)
+{
+	static const uint64_t theirs = 0x1111, ours = 0x2222, mixed = 0x1122;
+	pid_t pid = stopped_child(child_sleep);
+	struct mw_journal journal = {0};
+	uint64_t word;
+
+	(void)state;
+	FINE(mw_remote_poke(pid, at(8), &theirs, sizeof(theirs)));
+	FINE(mw_remote_poke(pid, at(16), &theirs, sizeof(theirs)));
+	FINE(mw_remote_poke(pid, at(24), &theirs, sizeof(theirs)));
+	FINE(mw_remote_poke(pid, at(32), &ours, sizeof(ours)));
+	FINE(mw_journal_plant_word(&journal, pid, at(8), ours));
+	FINE(mw_journal_plant_word(&journal, pid, at(16), ours));
+	FINE(mw_journal_plant_word(&journal, pid, at(24), ours));
+	FINE(mw_journal_adopt_word(&journal, at(32), theirs, ours));
+	FINE(mw_remote_poke(pid, at(16), &mixed, sizeof(mixed)));
+	assert_int_equal(mw_journal_disturbed(&journal, pid), 0);
+	FINE(mw_remote_poke(pid, at(24), &theirs, sizeof(theirs)));
+	assert_int_equal(mw_journal_disturbed(&journal, pid), 1);
+	FINE(mw_journal_rollback(&journal, pid));
+	for (size_t i = 8; i <= 32; i += 8) {
+		FINE(mw_remote_read_all(pid, at(i), &word, sizeof(word)));
+		assert_int_equal(word, i == 16 ? mixed : theirs);
+	}
+	mw_journal_deinit(&journal);
+	child_kill(pid);
+}
+
 static int unmap_and_sleep(void *context)
 {
 	(void)context;
@@ -285,6 +315,7 @@ UNIT_GROUP(journal)
 		cmocka_unit_test(plants_and_restores),
 		cmocka_unit_test(rolls_back_newest_first),
 		cmocka_unit_test(leaves_alone_what_another_wrote),
+		cmocka_unit_test(leaves_words_that_the_program_sets),
 		cmocka_unit_test(forgets_what_is_gone),
 		cmocka_unit_test(refuses_what_is_not_there),
 		cmocka_unit_test(tells_of_a_dead_target),

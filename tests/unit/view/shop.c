@@ -110,11 +110,11 @@ struct mw_track_fate shop_fate(mw_addr addr, uint64_t bytes, uint32_t stack, uin
 	};
 }
 
-uint32_t shop_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns)
+uint32_t shop_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc)
 {
 	(void)context;
 	(void)bytes;
-	(void)born_ns;
+	(void)pymalloc;
 	if (kind != MW_KIND_HEAP)
 		return 0;
 	return addr / 16 % 2 ? 2 : 1;

@@ -30,7 +30,7 @@ enum mw_kind shop_kind(uint32_t stack);
 struct mw_track_fate shop_fate(mw_addr addr, uint64_t bytes, uint32_t stack, uint32_t thread, uint64_t born_ms,
 			       uint64_t died_ms);
 /* Odd addresses (in units of 16) lie in arena 1, others in main; vm is in none. */
-uint32_t shop_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns);
+uint32_t shop_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc);
 /* A random one of few sizes, stacks, threads and all fates; `state` is a seed. */
 struct mw_track_fate shop_random_fate(uint64_t *state);
 uint64_t shop_random(uint64_t *state, uint64_t below);

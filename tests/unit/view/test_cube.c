@@ -34,9 +34,9 @@ static void good(struct mw_error *err)
 }
 
 /* Even addresses are in the main heap. */
-static uint32_t heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind)
+static uint32_t heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, bool pymalloc)
 {
-	(void)context, (void)bytes;
+	(void)context, (void)bytes, (void)pymalloc;
 	return kind == MW_KIND_HEAP ? 1 + addr % 2 : 0;
 }
 

@@ -156,7 +156,7 @@ static void runtimes(void **state)
 	assert_int_equal(made.report.runtime_count, 2);
 	assert_string_equal(made.report.runtimes[0].name, "python");
 	assert_string_equal(made.report.runtimes[1].name, "jvm");
-	assert_non_null(strstr(made.report.runtimes[0].text, "PYTHONMALLOC=malloc"));
+	assert_non_null(strstr(made.report.runtimes[0].text, "--python-objects"));
 }
 
 static void grow(uint64_t rss, uint64_t heap, uint64_t vm)

@@ -276,7 +276,7 @@ static void names_glibcs_heaps(void **state)
 	mw_heaps_destroy(heaps);
 	heaps = heaps_of(start, 1, end, sizeof(end) / sizeof(end[0]));
 	(void)mw_heaps_names(heaps, &count);
-	assert_int_equal(count, 9);
+	assert_int_equal(count, 10);
 	assert_heap(heaps, 64 * 2 * MIB + 5000, 10, "arena 1");
 	assert_heap(heaps, 64 * 3 * MIB + 5008, 10, "arena 2");
 	assert_heap(heaps, 64 * 9 * MIB - 16, 10, "arena 2");
@@ -288,6 +288,8 @@ static void names_glibcs_heaps(void **state)
 	assert_heap(heaps, 0x300040, 200000, "mmapped"); /* aligned */
 	assert_heap(heaps, 0x300040, UNKNOWN, NULL);
 	assert_int_equal(mw_heaps_of(heaps, 0x100010, 10, MW_KIND_VM), 0);
+	assert_string_equal(mw_heaps_names(heaps, &count)[mw_heaps_of_pymalloc(heaps, 0x300040, 10)], "pymalloc");
+	assert_string_equal(mw_heaps_names(heaps, &count)[mw_heaps_of_pymalloc(heaps, 0x100010, 10)], "main");
 	mw_heaps_destroy(heaps);
 	mw_heaps_destroy(NULL);
 }
