@@ -153,12 +153,12 @@ class Inside:
     @staticmethod
     def start_python(board, environment=()):
         return subprocess.Popen(["/usr/bin/python3", "-S", "-c", PYTHON, board.path], stdin=subprocess.DEVNULL,
-                                env=dict(os.environ, PYTHONMALLOC="malloc", **dict(environment)))
+                                env={**os.environ, "PYTHONMALLOC": "malloc", **dict(environment)})
 
-    def python(self, options=EXACT):
+    def python(self, options=EXACT, environment=()):
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
             board = self.board(directory)
-            target = self.start_python(board)
+            target = self.start_python(board, environment)
             try:
                 self.until_begun(board)
                 return self.measure(board, target, 1, directory, options)
@@ -393,6 +393,7 @@ class Inside:
         found.append(("short-lived threads", self.threads, repeat))
         if os.path.exists("/usr/bin/python3"):
             found.append(("python dicts", self.python, repeat))
+            found.append(("python objects", lambda: self.python((*EXACT, "--python-objects"), {"PYTHONMALLOC": "pymalloc"}), repeat))
         found += [("memory", self.memory, 1), ("stops", self.stops, repeat), ("idle", self.idle, 1),
                   ("drain", self.drain, 1), ("recording", lambda: recordings.record(self), 1),
                   ("report", lambda: recordings.report(self), 1)]
