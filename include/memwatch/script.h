@@ -31,11 +31,20 @@ struct mw_script_layout {
 	uint16_t bytecode;          /* … where the code itself begins; NO_FIELD: `at` counts from its beginning */
 	uint16_t first_traceable;   /* … the first instruction after the prologue, an int; NO_FIELD: there is none */
 	uint16_t at_unit;           /* `at` counts in so many bytes, where it is an int */
-	uint16_t unused;
+	/* Bits of `code` that are not of the address; where there are any (3.14) a thread's list ends with a frame of no run.
+	 */
+	uint16_t tag;
 };
 
 /* frame.owner */
-enum { MW_SCRIPT_BY_THREAD, MW_SCRIPT_BY_GENERATOR, MW_SCRIPT_BY_OBJECT, MW_SCRIPT_BY_C_STACK };
+/* The last two are of the interpreter's own frames; one of them up to 3.13. */
+enum {
+	MW_SCRIPT_BY_THREAD,
+	MW_SCRIPT_BY_GENERATOR,
+	MW_SCRIPT_BY_OBJECT,
+	MW_SCRIPT_BY_INTERPRETER,
+	MW_SCRIPT_BY_C_STACK
+};
 
 /* Where the state of the running thread is found. */
 struct mw_script_place {
@@ -183,8 +192,10 @@ MW_SCRIPT_INLINE bool mw_script_add(const struct mw_script_layout *layout, mw_sc
 	uint64_t code, check;
 	int64_t at;
 
-	if (!read(context, frame + layout->code, &code) || !code || code & 7 ||
-	    !mw_script_at(layout, read, context, frame, code, &at))
+	if (!read(context, frame + layout->code, &code))
+		return false;
+	code &= ~(uint64_t)layout->tag;
+	if (!code || code & 7 || !mw_script_at(layout, read, context, frame, code, &at))
 		return false;
 	if (layout->is_entry != MW_SCRIPT_NO_FIELD &&
 	    !mw_script_byte(read, context, frame + layout->is_entry, &is_entry))
@@ -210,8 +221,9 @@ MW_SCRIPT_INLINE bool mw_script_add(const struct mw_script_layout *layout, mw_sc
 MW_SCRIPT_INLINE uint32_t mw_script_frames(const struct mw_script_layout *layout, mw_script_read *read, void *context,
 					   uint64_t state, struct mw_script_ref *refs, uint32_t capacity, bool *cut)
 {
+	uint8_t most = layout->tag ? MW_SCRIPT_BY_C_STACK : MW_SCRIPT_BY_INTERPRETER;
+	uint64_t frame, previous;
 	uint32_t count = 0;
-	uint64_t frame;
 
 	*cut = true;
 	if (!read(context, state + layout->frame, &frame))
@@ -225,14 +237,17 @@ MW_SCRIPT_INLINE uint32_t mw_script_frames(const struct mw_script_layout *layout
 		if (frame & 7 || i >= 2 * capacity + MW_SCRIPT_BETWEEN)
 			return count;
 		if (layout->owner != MW_SCRIPT_NO_FIELD &&
-		    (!mw_script_byte(read, context, frame + layout->owner, &owner) || owner > MW_SCRIPT_BY_C_STACK))
+		    (!mw_script_byte(read, context, frame + layout->owner, &owner) || owner > most))
 			return count;
-		if (owner == MW_SCRIPT_BY_C_STACK
+		if (!read(context, frame + layout->previous, &previous))
+			return count;
+		if (layout->tag && !previous)
+			break;
+		if (owner >= MW_SCRIPT_BY_INTERPRETER
 			    ? !mw_script_end_run(refs, &count, capacity)
 			    : !mw_script_add(layout, read, context, frame, owner, refs, &count, capacity))
 			return count;
-		if (!read(context, frame + layout->previous, &frame))
-			return count;
+		frame = previous;
 	}
 	*cut = false;
 	return count;

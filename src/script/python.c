@@ -2,9 +2,11 @@
 /* python.c: CPython's frames, as they stand in a process (script.h). */
 #include "script/python.h"
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "proc/peek.h"
+#include "symbol/frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +149,87 @@ static void add_loop(struct mw_script *script, mw_addr start, uint64_t size)
 		script->loops[script->loop_count++] = (struct python_loop){start, start + size};
 }
 
+/*
+ * The loop jumps from one instruction to the next by a table of 256 places in it. By that its parts are found where they have
+ * no names: a compiler may put most of it elsewhere than where its symbol is.
+ */
+#define TABLE       256
+#define TABLE_PARTS 3
+#define PART_LEAST  8192        /* bytes of one */
+#define DATA_MAX    (16u << 20) /* bytes that are looked through for it */
+
+struct parts {
+	const struct mw_frame_table *functions;
+	uint64_t loop; /* vaddr */
+	struct python_loop items[TABLE_PARTS];
+	size_t count, places;
+};
+
+/* Is `vaddr` a place of the table, of one of its parts or a new one? */
+static bool is_place(struct parts *parts, uint64_t vaddr)
+{
+	uint64_t start, end;
+
+	for (size_t i = 0; i < parts->count; i++)
+		if (vaddr > parts->items[i].start && vaddr < parts->items[i].end)
+			return true;
+	if (parts->count == TABLE_PARTS || !mw_frame_table_find(parts->functions, vaddr, &start, &end) ||
+	    vaddr == start || end - start < PART_LEAST)
+		return false;
+	parts->items[parts->count++] = (struct python_loop){start, end};
+	return true;
+}
+
+static bool is_table(const struct parts *parts)
+{
+	bool own = parts->count == 1;
+
+	for (size_t i = 0; i < parts->count; i++)
+		own |= parts->items[i].start == parts->loop;
+	return parts->places == TABLE && own;
+}
+
+/* Is the table there? */
+static bool find_table(struct parts *parts, const uint64_t *words, size_t count, mw_addr bias)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!is_place(parts, words[i] - bias)) {
+			parts->count = parts->places = 0;
+			if (!is_place(parts, words[i] - bias))
+				continue;
+		}
+		parts->places++;
+		if (is_table(parts))
+			return true;
+	}
+	return false;
+}
+
+static struct mw_error *add_parts(struct mw_script *script, pid_t tid, const struct mw_module *module, uint64_t loop)
+{
+	struct mw_frame_table functions;
+	struct parts parts = {.functions = &functions, .loop = loop};
+	bool found = false;
+
+	MW_TRY(mw_frame_table_init(&functions, module->elf));
+	for (size_t i = 0; !found && i < module->elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &module->elf->segments[i];
+		mw_addr start = (module->bias + segment->vaddr + 7) & ~(mw_addr)7;
+		size_t size = segment->file_size < DATA_MAX ? (size_t)segment->file_size & ~(size_t)7 : DATA_MAX;
+		MW_FREE uint64_t *words = segment->exec || size < 16 ? NULL : malloc(size);
+
+		parts.count = parts.places = 0;
+		if (words && mw_peek(tid, start, words, size - 8))
+			found = find_table(&parts, words, size / 8 - 1, module->bias);
+	}
+	mw_frame_table_deinit(&functions);
+	for (size_t i = 0; found && i < parts.count; i++)
+		if (parts.items[i].start != loop)
+			add_loop(script, module->bias + parts.items[i].start,
+				 parts.items[i].end - parts.items[i].start);
+	return NULL;
+}
+
 static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, const struct mw_module *module)
 {
 	const struct python_file *file;
@@ -169,7 +252,7 @@ static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, cons
 		script->place.current = script->runtime + layout->current_thread;
 	add_loop(script, module->bias + file->loop, file->loop_size);
 	add_loop(script, module->bias + file->cold, file->cold_size);
-	return NULL;
+	return file->cold ? NULL : add_parts(script, tid, module, file->loop);
 }
 
 struct mw_error *mw_script_create(struct mw_modules *modules, struct mw_script **out)

@@ -34,7 +34,7 @@ struct python_layout {
 #define PYTHON_TEXT_SIZE  16 /* in a string: characters */
 #define PYTHON_TEXT_STATE 32
 
-#define PYTHON_NEWEST 13
+#define PYTHON_NEWEST 14
 
 /* NULL: not known. */
 const struct python_layout *python_layout_of(unsigned minor);

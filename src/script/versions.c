@@ -32,6 +32,11 @@ static const struct python_layout layouts[] = {
 	 .walk = {.thread_id = 152, .frame = 72, .cframe_frame = NONE, .previous = 8, .code = 0,
 	          .at = 56, .owner = 70, .is_entry = NONE, .file = 112, .name = 128,
 	          .table = 136, .first_line = 68, .bytecode = 200, .first_traceable = 184, .at_unit = 1}},
+	{.minor = 14, .lines = PYTHON_LOCATIONS, .interpreters = 808, .current_thread = NONE, .next_interpreter = 7272, .threads = 7344,
+	 .next_thread = 8, .ascii = 40, .compact = 56,
+	 .walk = {.thread_id = 152, .frame = 72, .cframe_frame = NONE, .previous = 8, .code = 0,
+	          .at = 56, .owner = 74, .is_entry = NONE, .file = 112, .name = 128,
+	          .table = 136, .first_line = 68, .bytecode = 208, .first_traceable = 192, .at_unit = 1, .tag = 3}},
 };
 /* clang-format on */
 

@@ -11,18 +11,19 @@ import unittest
 import mwlive
 import mwrec
 
+NEWEST = (3, 14)
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs', 'frames.py')
 
 
 def interpreters():
-    """Those that are there, one a version: Debian's, and others that were built beside it."""
+    """Those that are there, one a version: Debian's, and others that were built beside it, or are named in MEMWATCH_PYTHONS."""
     found = {}
-    for path in ['/usr/bin/python3', *sorted(glob.glob('/usr/bin/python3.[0-9]*')),
+    for path in [*filter(None, os.environ.get('MEMWATCH_PYTHONS', '').split(':')), '/usr/bin/python3', *sorted(glob.glob('/usr/bin/python3.[0-9]*')),
                  *sorted(glob.glob(os.path.expanduser('~/.pyenv/versions/3.*/bin/python3')))]:
         run = subprocess.run([path, '-c', 'import sys, ctypes; print("%d.%d" % sys.version_info[:2])'],
                              capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
         version = run.stdout.strip()
-        if run.returncode == 0 and (3, 9) <= tuple(map(int, version.split('.'))) <= (3, 13):
+        if run.returncode == 0 and (3, 9) <= tuple(map(int, version.split('.'))) <= NEWEST:
             found.setdefault(f'{version} {path[:5]}', path)
     return found
 
@@ -53,6 +54,8 @@ class Frames(unittest.TestCase):
             # The list that keeps them grows as well, by realloc.
             if not frames or not frames[0][0].split('.')[-1].startswith('make') or stack['api'] != 'calloc':
                 continue
+            # They stand where the interpreter's loop ran them, not at the end of what could not be merged.
+            self.assertEqual(stack['frames'][-1]['language'], 'native', stack['frames'])
             found[frames][0] += stack['impacting']['count']
             found[frames][1] += stack['impacting']['bytes']
         found = {stack: tuple(amount) for stack, amount in found.items() if amount[0]}

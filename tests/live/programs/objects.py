@@ -57,12 +57,14 @@ def generator(n):
 def each(make):
     for n in range(1000, 1000 + COUNT):
         kept.append(make(n))
+    del n
     gc.collect()
 
 
 def drop(make):
     for n in range(1000, 1000 + COUNT):
         make(n)
+    del n
     gc.collect()
 
 
@@ -71,6 +73,7 @@ def change(make, after):
     for one in made:
         after(one)
     kept.append(made)
+    del one, made
     gc.collect()
 
 
