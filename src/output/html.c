@@ -318,7 +318,7 @@ static struct mw_error *put_report(const struct page *page, FILE *out)
 		fputs("}\n", out);
 		return NULL;
 	}
-	fputs("\"report\":", out);
+	fprintf(out, "\"frames\":\"%s\",\n\"report\":", mw_frames_name(page->options->frames));
 	MW_TRY(mw_json_write_shared(page->reports, page->count, page->options, out));
 	fputs(",\"processes\":[", out);
 	for (size_t i = 0; i < page->count; i++) {

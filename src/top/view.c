@@ -379,12 +379,21 @@ static bool add_item(struct mw_top_view *view, const struct mw_top_item *item)
 	return true;
 }
 
+/* How many frames from that one on are shown as one, as an interpreter's; 0: it is shown as it is. */
+static uint32_t folded_at(const struct mw_top_named *named, uint32_t frame)
+{
+	if (!named || frame >= named->stack.frame_count)
+		return 0;
+	return (uint32_t)mw_report_interpreter(MW_FRAMES_OWN, &named->stack.frames[frame],
+					       named->stack.frame_count - frame);
+}
+
 /* A stack's row, and what is under it where it is open. */
 static bool add_stack(struct mw_top_view *view, struct mw_top_item item)
 {
 	const struct mw_top_stack *stack = stack_of(view, item.key);
 	const struct mw_top_named *named = named_of(view, item.key);
-	uint32_t count = named ? (uint32_t)named->stack.frame_count : stack ? stack->frame_count : 0;
+	uint32_t count = named ? (uint32_t)named->stack.frame_count : stack ? stack->frame_count : 0, folded;
 	bool good;
 
 	item.open = is_open(view, MW_TOP_STACKS, item.key);
@@ -395,8 +404,10 @@ static bool add_stack(struct mw_top_view *view, struct mw_top_item item)
 	item.kind = MW_TOP_DETAIL;
 	good = good && add_item(view, &item);
 	item.kind = MW_TOP_FRAME;
-	for (item.frame = 0; item.frame < count && good; item.frame++)
+	for (item.frame = 0; item.frame < count && good; item.frame += folded ? folded : 1) {
+		folded = folded_at(named, item.frame);
 		good = add_item(view, &item);
+	}
 	return good;
 }
 
@@ -646,9 +657,12 @@ static void put_stack(const struct mw_top_view *view, struct mw_line *line, uint
 		const struct mw_report_frame *end = &named->stack.frames[named->stack.frame_count];
 
 		put_line(line, frame, false);
-		for (size_t i = 1; frame + i < end && i < CALLERS && frame[i].function; i++) {
+		for (unsigned callers = 1; ++frame < end && callers < CALLERS && frame->function;) {
+			if (frame->interprets)
+				continue;
 			mw_line_printf(line, " < ");
-			mw_text_function(line, frame[i].function);
+			mw_text_function(line, frame->function);
+			callers++;
 		}
 	} else if (raw) {
 		put_raw(view, line, raw);
@@ -671,6 +685,8 @@ static void put_detail(const struct mw_top_view *view, struct mw_line *line, con
 	mw_line_printf(line, " bytes in %s blocks not freed, of %s allocated, by %s",
 		       mw_show_count(row->impacting.count).text, mw_show_count(row->allocations).text,
 		       stack->api ? stack->api : "?");
+	if (named && mw_report_line(&named->stack) && mw_report_line(&named->stack)->language != MW_LANGUAGE_NATIVE)
+		mw_line_printf(line, ", in %s", mw_language_name(mw_report_line(&named->stack)->language));
 	if (named)
 		mw_line_printf(line, ", stack %s", named->stack.id);
 	if (stack->cut != MW_STACK_COMPLETE)
@@ -681,9 +697,12 @@ static void put_frame(const struct mw_top_view *view, struct mw_line *line, cons
 {
 	const struct mw_top_named *named = named_of(view, item->key);
 	const struct mw_top_stack *stack = stack_of(view, item->key);
+	uint32_t folded = folded_at(named, item->frame);
 
 	mw_line_printf(line, "   #%-2u ", item->frame);
-	if (named && item->frame < named->stack.frame_count)
+	if (folded)
+		mw_line_printf(line, "(interpreter, %u frame%s)", folded, folded == 1 ? "" : "s");
+	else if (named && item->frame < named->stack.frame_count)
 		put_line(line, &named->stack.frames[item->frame], true);
 	else if (stack && item->frame < stack->frame_count)
 		put_raw(view, line, &stack->frames[item->frame]);

@@ -196,8 +196,8 @@ function reportOf(process) {
 	};
 }
 
-/** The page of some processes, as text. */
-export function makePage(processes) {
+/** The page of some processes, as text. `more`: what it has beside them. */
+export function makePage(processes, more = {}) {
 	const cells = new Bytes();
 	const own = processes.map((process) => {
 		const offset = cells.length;
@@ -231,7 +231,7 @@ export function makePage(processes) {
 	});
 	const reports = processes.map(reportOf);
 	const report = reports.length === 1 ? reports[0] : { schema: "memwatch.report/1", processes: reports };
-	return fillPage({ version: 2, report, processes: own }, cells.done());
+	return fillPage({ version: 2, ...more, report, processes: own }, cells.done());
 }
 
 export function fillPage(data, cells) {

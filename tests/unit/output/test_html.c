@@ -318,6 +318,7 @@ static void test_rows(void **state)
 	assert_int_equal(raw.at, raw.size);
 	root = json_of(&json);
 	assert_number(root, "version", 2);
+	assert_string_equal(json_string_value(json_object_get(root, "frames")), "own");
 	assert_report(root, &report, 1);
 	check_process(json_array_get(json_object_get(root, "processes"), 0));
 	json_decref(root);

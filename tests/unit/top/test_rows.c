@@ -303,6 +303,39 @@ static void test_text(void **state)
 	mw_line_deinit(&line);
 }
 
+static void check_text(enum mw_top_item_kind kind, const char *expected)
+{
+	const struct mw_top_item item = {.kind = kind, .key = LEAKS};
+	struct mw_line line = {0};
+
+	mw_top_view_text(&view, &item, &line);
+	if (!strstr(line.data, expected))
+		fail_msg("%s: %s", expected, line.data);
+	mw_line_deinit(&line);
+}
+
+/* A script's line, by its file; the interpreter's frames are one. */
+static void test_script(void **state)
+{
+	struct mw_top_named *made;
+
+	(void)state;
+	look();
+	name(LEAKS, "00c0ffee00c0ffee", "handle", "list_append");
+	made = atomic_load(&stacks[LEAKS].named);
+	made->stack.frames[0].interprets = true;
+	made->stack.frames[1] = (struct mw_report_frame){.function = "handle",
+							 .module = "[python]",
+							 .file = "/srv/app.py",
+							 .line = 41,
+							 .language = MW_LANGUAGE_PYTHON};
+	made->stack.charged = 1;
+	assert_true(mw_top_view_update(&view));
+	check_text(MW_TOP_ROW, "handle (app.py:41)");
+	check_text(MW_TOP_DETAIL, ", in python, stack 00c0ffee00c0ffee");
+	check_text(MW_TOP_FRAME, "#0  (interpreter, 1 frame)");
+}
+
 static void test_filter(void **state)
 {
 	(void)state;
@@ -394,6 +427,7 @@ UNIT_GROUP(rows)
 		cmocka_unit_test_setup_teardown(test_no_courses, begin, end),
 		cmocka_unit_test(test_bars),
 		cmocka_unit_test_setup_teardown(test_text, begin, end),
+		cmocka_unit_test_setup_teardown(test_script, begin, end),
 		cmocka_unit_test_setup_teardown(test_filter, begin, end),
 		cmocka_unit_test_setup_teardown(test_filter_of_threads, begin, end),
 		cmocka_unit_test_setup_teardown(test_filter_awaits_names, begin, end),

@@ -4,7 +4,9 @@
  * bring it again. Only what is not as it is at first is in it.
  */
 import type { App, Memory } from "./app";
+import type { Frames } from "./types";
 
+const FRAMES: Frames[] = ["all", "own", "script"];
 const MEMORIES: Memory[] = ["both", "heap", "vm", "internal"];
 
 /** What an address has beside a filter; null: it has none. */
@@ -32,12 +34,14 @@ export function placeOf(app: App): Place {
 			}
 			if (filter) values.set("filter", filter);
 			if (memory !== "both") values.set("memory", memory);
+			if (app.model.shownFrames !== app.model.firstFrames) values.set("frames", app.model.shownFrames);
 			if (scope.process !== null) values.set("process", String(scope.process));
 		},
 		take(values) {
 			const process = Number(values.get("process") ?? -1);
 			const memory = MEMORIES.find((one) => one === values.get("memory")) ?? "both";
-			app.restore(values.get("filter") ?? "", memory, app.model.processes[process] ? process : null, (whole) => {
+			const frames = FRAMES.find((one) => one === values.get("frames")) ?? app.model.firstFrames;
+			app.restore(values.get("filter") ?? "", memory, frames, app.model.processes[process] ? process : null, (whole) => {
 				const time = (name: string, otherwise: number): number => {
 					const value = parseFloat(values.get(name) ?? "");
 					return Number.isFinite(value) ? value * 1e9 : otherwise;

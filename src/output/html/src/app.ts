@@ -2,7 +2,7 @@
 // app.ts: what the page shows now, and who is notified when it changes.
 import { type Interval, type Scope, Sums, grid, inScope, outstanding, snap, wholeOf } from "./interval";
 import type { Model, Process } from "./model";
-import type { Frame } from "./types";
+import type { Frame, Frames } from "./types";
 
 export type Memory = "both" | "heap" | "vm" | "internal";
 
@@ -147,6 +147,11 @@ export class App {
 		this.zoom(start + step, end + step);
 	}
 
+	setFrames(frames: Frames): void {
+		this.model.shownFrames = frames;
+		this.tell();
+	}
+
 	setMemory(memory: Memory): void {
 		this.memory = memory;
 		this.scope.kinds = kindsOf(memory);
@@ -175,10 +180,11 @@ export class App {
 	}
 
 	/** Show what an address names, in one step. `near`: the wanted interval, given the whole. */
-	restore(filter: string, memory: Memory, process: number | null, near: (whole: Times) => Times): void {
+	restore(filter: string, memory: Memory, frames: Frames, process: number | null, near: (whole: Times) => Times): void {
 		const before = this.interval;
 		this.useFilter(filter);
 		this.memory = memory;
+		this.model.shownFrames = frames;
 		this.scope.kinds = kindsOf(memory);
 		if (process !== this.scope.process) this.past.length = 0;
 		this.scope.process = process;

@@ -4,7 +4,8 @@ import type { App } from "./app";
 import { button, fill, h, name, onWidth, segments } from "./dom";
 import { basename, bytes, count, percent, shortName, shorten, visible } from "./format";
 import { type Direction, type FlameTree, type Measure, buildTree, nodeWeights, stackWeights } from "./flametree";
-import { functionText, placeOf } from "./labels";
+import { functionText, languageTag, placeOf } from "./labels";
+import { isScript } from "./model";
 import type { Frame } from "./types";
 
 const ROW = 20;
@@ -25,10 +26,11 @@ export class Flame {
 	readonly root = h("section", { class: "panel", "aria-label": "Flame graph" });
 	private measure: Measure = "impacting";
 	private direction: Direction = "down";
-	private readonly trees = new Map<Direction, FlameTree>();
+	private readonly trees = new Map<string, FlameTree>(); // by direction, and which frames are shown
 	private weights: Float64Array = new Float64Array();
 	private focus = 0; // the node that is as wide as the graph
 	private active = 0; // of the keyboard
+	private drawn = ""; // which frames were shown
 	private text = "";
 	private readonly elements = new Map<number, HTMLElement>();
 	private readonly ownColors = new Map<string, number>(); // of own modules: the program first
@@ -86,14 +88,18 @@ export class Flame {
 	}
 
 	draw(): void {
+		// Nodes have other numbers in another tree.
+		if (this.drawn !== this.app.model.shownFrames) this.focus = this.active = 0;
+		this.drawn = this.app.model.shownFrames;
 		this.weights = nodeWeights(this.tree(), stackWeights(this.app, this.measure));
 		if (!this.weights[this.focus]) this.focus = 0;
 		this.layout();
 	}
 
 	private tree(): FlameTree {
-		let tree = this.trees.get(this.direction);
-		if (!tree) this.trees.set(this.direction, (tree = buildTree(this.app.model, this.direction)));
+		const key = `${this.direction} ${this.app.model.shownFrames}`;
+		let tree = this.trees.get(key);
+		if (!tree) this.trees.set(key, (tree = buildTree(this.app.model, this.direction)));
 		return tree;
 	}
 
@@ -229,7 +235,9 @@ export class Flame {
 			this.info,
 			h("b", null, name(this.label(node), 140, "Function")),
 			" ",
-			frame && frame.module !== null && h("span", { class: "module" }, h("bdi", null, visible(basename(frame.module)).slice(-80))),
+			frame && languageTag(frame),
+			" ",
+			frame && frame.module !== null && !isScript(frame) && h("span", { class: "module" }, h("bdi", null, visible(basename(frame.module)).slice(-80))),
 			" ",
 			frame && placeOf(frame),
 			h("span", { class: "spring" }),

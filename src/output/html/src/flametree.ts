@@ -40,10 +40,10 @@ export function buildTree(model: Model, direction: Direction): FlameTree {
 	const numbers = new FrameNumbers();
 	const known = new Map<number, number>();
 	for (let stack = 0; stack < model.stacks.length; stack++) {
-		const frames = model.frames(stack);
+		const frames = model.shown(stack);
 		let node = 0;
 		for (let i = 0; i < frames.length; i++) {
-			const frame = frames[direction === "down" ? frames.length - 1 - i : i]!;
+			const { frame } = frames[direction === "down" ? frames.length - 1 - i : i]!;
 			const key = node * NAMES + numbers.of(frame);
 			let next = known.get(key);
 			if (next === undefined) {

@@ -4,7 +4,7 @@ import type { App } from "./app";
 import { FATES, FIELDS, LIVED, TRANSIENT } from "./interval";
 import { INTERNAL, KINDS } from "./model";
 
-export const COLUMNS = ["process", "kind", "heap", "type", "thread", "module", "function", "stack", "api"] as const;
+export const COLUMNS = ["process", "kind", "heap", "type", "thread", "module", "function", "line", "language", "stack", "api"] as const;
 export type Column = (typeof COLUMNS)[number];
 
 export interface Node {
@@ -35,6 +35,10 @@ function valueOf(app: App, column: Column, run: number): number {
 			return model.stackModule[stack]!;
 		case "function":
 			return model.stackFunction[stack]!;
+		case "line":
+			return model.stackLine[stack]!;
+		case "language":
+			return model.stackLanguage[stack]!;
 		case "stack":
 			return model.stackId[stack]!;
 		case "api":

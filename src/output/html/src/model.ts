@@ -7,7 +7,7 @@
  */
 import { type Cells, type Lifetimes, decodeCells, decodeLifetimes, newCells } from "./decode";
 import { ownName } from "./format";
-import type { Frame, Page, PageProcess, Report, Stack, Suspect } from "./types";
+import type { Frame, Frames, Page, PageProcess, Report, Stack, Suspect } from "./types";
 
 export const KINDS = ["heap", "vm", "vm-internal"] as const;
 export const HEAP = 0;
@@ -73,6 +73,23 @@ function isLibrary(name: string | null): boolean {
 /** Where a system has its libraries: see is_of_system() in src/view/suspects.c. */
 const SYSTEM = /^([^/]|\/(usr\/(local\/)?)?lib|\/nix\/store|\/snap\/core)/;
 
+/** Is it of a script, which has frames beside those of what runs it? See mw_language_is_script(). */
+export function isScript({ language }: Frame): boolean {
+	return language !== undefined && language !== "native" && language !== "go";
+}
+
+/** Of the language's installation, or of no file: see is_own_script() in src/view/suspects.c. */
+const INSTALLED = /^<|\/lib\/python3[./]/;
+
+/** A frame that is shown: the stack's own, or what stands for `count` of an interpreter's from number `at` on. */
+export interface Shown {
+	frame: Frame;
+	at: number;
+	count: number;
+}
+
+const INTERPRETER: Frame = { function: "(interpreter)", module: null, offset: 0, address: 0, file: null, line: null, inlined: false, interprets: true };
+
 export class Model {
 	readonly processes: Process[] = [];
 	readonly stacks: Stack[] = [];
@@ -89,6 +106,13 @@ export class Model {
 	readonly owners: Model | null = null;
 	private readonly firstThread: number[] = [];
 	private readonly programs = new Set<string | null>();
+	/** Lines that stacks are charged to; number 0 is none. */
+	readonly lines: (Frame | null)[] = [null];
+	readonly languages = new Texts();
+	/** Does any stack have frames of a script? Else all frames are shown in any case. */
+	readonly hasScripts: boolean;
+	readonly firstFrames: Frames;
+	shownFrames: Frames;
 	/** By stack; undefined where the report suspects none of it. */
 	readonly suspects: (Suspect | undefined)[] = [];
 	/** By stack: */
@@ -96,11 +120,14 @@ export class Model {
 	readonly stackKind: Uint8Array;
 	readonly stackModule: Uint32Array;
 	readonly stackFunction: Uint32Array;
+	readonly stackLine: Uint32Array;
+	readonly stackLanguage: Uint32Array;
 	readonly stackApi: Uint32Array;
 	readonly stackId: Uint32Array;
 	private readonly charged: (Frame | null)[] = [];
 
 	constructor(page: Page, raw: Uint8Array) {
+		this.shownFrames = this.firstFrames = page.frames ?? "own";
 		const reports = "processes" in page.report ? page.report.processes : [page.report];
 		let rows = 0;
 		reports.forEach((report, index) => {
@@ -134,6 +161,8 @@ export class Model {
 		this.stackKind = new Uint8Array(count);
 		this.stackModule = new Uint32Array(count);
 		this.stackFunction = new Uint32Array(count);
+		this.stackLine = new Uint32Array(count);
+		this.stackLanguage = new Uint32Array(count);
 		this.stackApi = new Uint32Array(count);
 		this.stackId = new Uint32Array(count);
 		this.cells = newCells(rows);
@@ -141,6 +170,7 @@ export class Model {
 			decodeCells(raw, process.page.cells, this.cells, process.firstCell, process.firstStack);
 			this.numberStacks(process);
 		}
+		this.hasScripts = this.stacks.some((_, stack) => this.frames(stack).some(isScript));
 		this.runs = this.findRuns();
 		if (page.processes.some(({ owners }) => owners)) this.owners = this.withOwners(raw);
 	}
@@ -174,8 +204,27 @@ export class Model {
 		return own.frames as Frame[];
 	}
 
+	/** Those that are to be shown. */
+	shown(stack: number): Shown[] {
+		const frames = this.frames(stack);
+		const scripts = this.shownFrames === "script" && frames.some(isScript);
+		const out: Shown[] = [];
+		for (let at = 0; at < frames.length; at++) {
+			const frame = frames[at]!;
+			if (scripts && !isScript(frame)) continue;
+			const last = out[out.length - 1];
+			if (this.shownFrames === "all" || !frame.interprets) out.push({ frame, at, count: 1 });
+			else if (last?.frame === INTERPRETER && last.at + last.count === at) last.count++;
+			else out.push({ frame: INTERPRETER, at, count: 1 });
+		}
+		return out;
+	}
+
 	/** Whose code a frame is: own (of any module but the system's libraries), a library's, or in no file. */
-	codeOf({ module, function: name }: Frame): "own" | "library" | "none" {
+	codeOf(frame: Frame): "own" | "library" | "none" {
+		const { module, function: name } = frame;
+		if (isScript(frame)) return INSTALLED.test(frame.file ?? "<") ? "library" : "own";
+		if (frame.interprets) return "library";
 		if (module === null) return "none";
 		return isLibrary(name) || (SYSTEM.test(module) && !this.programs.has(module)) ? "library" : "own";
 	}
@@ -200,6 +249,24 @@ export class Model {
 		return known;
 	}
 
+	/** The line that a suspect would be charged to: the report says which. */
+	chargedLine(stack: number): Frame | null {
+		const frames = this.frames(stack);
+		return frames[this.stacks[stack]!.charged ?? 0] ?? null;
+	}
+
+	private readonly lineNumbers = new Map<string, number>();
+
+	private lineNumber(frame: Frame): number {
+		const key = [frame.module, frame.function, ...(frame.function === null ? [frame.offset] : [frame.file, frame.line])].join("\0");
+		let number = this.lineNumbers.get(key);
+		if (number === undefined) {
+			this.lineNumbers.set(key, (number = this.lines.length));
+			this.lines.push(frame);
+		}
+		return number;
+	}
+
 	private numberStacks(process: Process): void {
 		const numbers = new Map<string, Map<string, number>>();
 		process.report.stacks.forEach((stack, i) => {
@@ -209,6 +276,11 @@ export class Model {
 			this.stackModule[at] = this.modules.number(stack.suspect);
 			this.stackApi[at] = this.apis.number(stack.api);
 			this.stackId[at] = this.ids.number(stack.id);
+			const line = this.chargedLine(at);
+			if (line) {
+				this.stackLine[at] = this.lineNumber(line);
+				this.stackLanguage[at] = this.languages.number(line.language ?? "native");
+			}
 			const frame = this.chargedFrame(at);
 			if (!frame) return;
 			this.stackFunction[at] = this.functionNumber(numbers, frame);

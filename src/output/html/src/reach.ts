@@ -4,7 +4,7 @@ import type { App } from "./app";
 import { fill, h, name, size } from "./dom";
 import { many } from "./format";
 import { HolderTree, holdersOf, pathLine } from "./holders";
-import { endOf, frameLine, functionText, placeOf, stackText } from "./labels";
+import { endOf, functionText, placeOf, shownLine, stackText } from "./labels";
 import { answerOf, leaksOf, noLeaks, reachTiles } from "./lost";
 import { type GridColumn, type GridRow, TreeGrid } from "./treegrid";
 import type { Leaks, Reach } from "./types";
@@ -119,7 +119,7 @@ export class ReachView {
 		const end = endOf(one);
 		return [
 			...(one.holder ?? []).map((step, i) => () => [label(i ? `${"  ".repeat(i)}→` : "held by"), name(step, 160, "Held by")]),
-			...model.frames(stack).map((frame, i) => () => [label(`#${i}`), frameLine(frame, 110)]),
+			...model.shown(stack).map((shown) => () => [label(`#${shown.at}`), shownLine(shown, 110)]),
 			...(end ? [() => [h("span", { class: "note" }, end)]] : []),
 		];
 	}

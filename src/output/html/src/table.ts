@@ -5,11 +5,11 @@ import { button, choice, fill, h, name, number, size, svg } from "./dom";
 import { bytes, percent, seconds } from "./format";
 import { COLUMNS, type Column, type Node, TYPE_HINTS, TYPE_NAMES, group, kindName } from "./groups";
 import { MEASURES } from "./interval";
-import { endOf, frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
+import { endOf, functionText, moduleText, placeOf, processText, shownLine, stackText, threadText } from "./labels";
 import { spark, sparkPath } from "./series";
 import { ownersNote } from "./timeline";
 import { type GridColumn, type GridRow, TreeGrid } from "./treegrid";
-import type { Frame } from "./types";
+import type { Shown } from "./model";
 
 type Field = "name" | "impacting" | "blocks" | "size" | "count" | "transient" | "lifetime" | "peak" | "spark";
 const COLUMN_HEADS: GridColumn<Field>[] = [
@@ -27,7 +27,7 @@ const SPARK = 32;
 
 interface Row extends GridRow {
 	node: Node | null; // null: a frame, or a note
-	frame: Frame | null;
+	frame: Shown | null;
 	note: string | null;
 }
 
@@ -151,6 +151,10 @@ export class Table {
 				const charged = model.functions[node.value];
 				return charged ? functionText(model.chargedFrame(node.stack)) : "charged to no function";
 			}
+			case "line":
+				return model.lines[node.value] ? functionText(model.lines[node.value]!) : "no stack is known";
+			case "language":
+				return model.languages.list[node.value] ?? "not known";
 			case "stack":
 				return stackText(model, node.stack);
 			case "api":
@@ -234,17 +238,17 @@ export class Table {
 
 	private pushFrames(node: Node, path: string, rows: Row[]): void {
 		const { model } = this.app;
-		const frames = model.frames(node.stack);
+		const frames = model.shown(node.stack);
 		const end = endOf(model.stacks[node.stack]!);
 		const of = frames.length + (end ? 1 : 0);
-		const push = (i: number, frame: Frame | null, note: string | null): number => rows.push({ node: null, frame, note, whole: true, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of });
+		const push = (i: number, frame: Shown | null, note: string | null): number => rows.push({ node: null, frame, note, whole: true, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of });
 		frames.forEach((frame, i) => push(i, frame, null));
 		if (end) push(frames.length, null, end);
 	}
 
 	private drawRow(row: Row, first: HTMLElement, element: HTMLElement): void {
 		if (row.frame) {
-			first.append(h("span", { class: "number" }, `#${row.in - 1}`), frameLine(row.frame, 110));
+			first.append(h("span", { class: "number" }, `#${row.frame.at}`), shownLine(row.frame, 110));
 			return;
 		}
 		if (row.note !== null) {
@@ -281,6 +285,10 @@ export class Table {
 		if (node.column === "stack") {
 			const frame = model.chargedFrame(node.stack);
 			return [...(frame?.file ? [placeOf(frame)!] : []), h("span", { class: "id" }, model.stacks[node.stack]!.id)];
+		}
+		if (node.column === "line") {
+			const place = model.lines[node.value] && placeOf(model.lines[node.value]!);
+			return place ? [place] : [];
 		}
 		if (node.column === "function") return [h("span", { class: "module" }, h("bdi", null, moduleText(model.functions[node.value]?.module ?? null).slice(-60)))];
 		if (node.column === "type") return [h("span", { class: "note" }, TYPE_HINTS[node.value]!)];

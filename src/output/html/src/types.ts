@@ -24,6 +24,8 @@ export interface Frame {
 	file: string | null;
 	line: number | null;
 	inlined: boolean;
+	language?: string; // "native" where it is not told
+	interprets?: boolean; // an interpreter's own, on a stack of a script
 }
 
 export interface Growth {
@@ -52,6 +54,7 @@ export interface Stack {
 	end: string | null;
 	suspect: string | null;
 	frames: (Frame | number)[];
+	charged?: number | null; // which of them is the line that it is charged to
 	size: Amount;
 	impacting: Amount;
 	transient: Amount;
@@ -193,8 +196,12 @@ export interface PageProcess {
 	lifetimes: Place & { bins: number; bin_ns: number };
 }
 
+/** Which frames of a stack are shown: all; with an interpreter's as one; or scripts' alone, where it has any. */
+export type Frames = "all" | "own" | "script";
+
 export interface Page {
 	version: number;
+	frames?: Frames; // at first
 	report: Report | { schema: string; processes: Report[] };
 	processes: PageProcess[];
 }

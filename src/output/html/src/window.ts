@@ -17,7 +17,7 @@ import { Suspects } from "./suspects";
 import { Table } from "./table";
 import { Tabs } from "./tabs";
 import { Timeline } from "./timeline";
-import type { Page } from "./types";
+import type { Frames, Page } from "./types";
 
 /** Functions whose calls were not seen, the first few by name; "" where all were. */
 function missedText(model: Model): string {
@@ -99,12 +99,13 @@ export function showWindow(page: Page, raw: Uint8Array): void {
 	const tabs = new Tabs(views, () => address?.changed());
 	let address: Address | null = null;
 	const memory = choice<Memory>("Memory", [["both", "heap and mappings"], ["heap", "heap"], ["vm", "mappings"], ["internal", "allocators' own"]], "both", (value) => app.setMemory(value), "memory");
+	const frames = model.hasScripts ? choice<Frames>("Frames", [["own", "interpreter's as one"], ["script", "of scripts only"], ["all", "all"]], model.shownFrames, (value) => app.setFrames(value), "frames") : null;
 	const processes = model.processes.length > 1 ? choice("Process", [["", "all"], ...model.processes.map(({ index }): [string, string] => [String(index), processText(model, index)])], "", (value) => app.setProcess(value === "" ? null : Number(value)), "process") : null;
 	const target = model.processes[0]!.report.target;
 	showPage({
 		title: header(model),
 		name: model.processes.length > 1 ? `${model.processes.length} processes` : `${target.comm ?? "?"} (${target.pid})`,
-		controls: [processes, memory, filter.field],
+		controls: [processes, memory, frames, filter.field],
 		main: [h("div", { id: "fault" }), limits.notes, overview.tiles, overview.sentence, timeline.root, h("div", { id: "views" }, tabs.bar, tabs.panels), limits.root],
 		tabs,
 		repaint: () => {
@@ -120,6 +121,7 @@ export function showWindow(page: Page, raw: Uint8Array): void {
 	address = new Address(placeOf(app), tabs, () => {
 		filter.input.value = app.filter;
 		memory.querySelector("select")!.value = app.memory;
+		if (frames) frames.querySelector("select")!.value = app.model.shownFrames;
 		if (processes) processes.querySelector("select")!.value = String(app.scope.process ?? "");
 	});
 	draw();
