@@ -219,6 +219,9 @@ struct mw_report_runtime {
 	const char *name; /* "python", … */
 	const char *heap; /* what it keeps in anonymous mappings; NULL: nothing */
 	const char *text;
+	/* By what these mappings became more in the window, bytes of the RSS; MW_SIZE_UNKNOWN: not known. And what of it
+	 * the mappings' share of mw_report_rss.blocks is. */
+	uint64_t growth, blocks;
 };
 
 /* Modules in the stacks of suspects whose functions have no names, and how these are had. */
@@ -319,11 +322,20 @@ struct mw_report_unattributed {
 	const char *path; /* "" for none */
 };
 
+/* Anonymous mappings of one name: what a runtime has them for, or whoever made them (PR_SET_VMA). */
+struct mw_report_named {
+	const char *name;
+	struct mw_report_region start, end;
+	uint64_t blocks; /* what of the end's `resident` are blocks that were not freed */
+};
+
 struct mw_report_space {
 	struct mw_report_moment start, end;          /* of the window */
 	bool has_unattributed;                       /* else it can't be known what is unattributed */
 	struct mw_report_unattributed *unattributed; /* most bytes first */
 	size_t unattributed_count;
+	struct mw_report_named *named; /* by name: parts of MW_REGION_ANONYMOUS */
+	size_t named_count;
 };
 
 struct mw_report_hook {

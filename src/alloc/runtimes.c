@@ -10,57 +10,58 @@
 
 const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	{"python", LIST("libpython"), "PyObject_Malloc", LIST("PYTHONMALLOC=malloc", "PYTHONMALLOC=malloc_debug"),
-	 "Python's arenas",
+	 "Python's arenas", NULL,
 	 "Python's objects of up to 512 bytes: its allocator (pymalloc) keeps them in arenas of its own. "
 	 "--python-objects shows them.",
 	 false, "PyObject_Malloc"},
-	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"), "PHP's chunks",
+	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"), "PHP's chunks", NULL,
 	 "PHP's own memory: its allocator (Zend) keeps it in chunks of 2 MiB. Started with USE_ZEND_ALLOC=0, PHP shows "
 	 "each block. Frames are PHP's own, not those of scripts: phpspy -p PID shows these, memprof what holds "
 	 "memory.",
-	 false},
+	 false, NULL},
 	{"v8",
 	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
 	      "libQt5WebEngineCore"),
-	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap",
+	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap", NULL,
 	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot shows what is in it (Node: "
 	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools). Functions of scripts have "
 	 "names in "
 	 "stacks with node --perf-basic-prof.",
-	 true},
-	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap",
+	 true, NULL},
+	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap", "Java heap",
 	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
-	 "it.",
-	 true},
+	 "it, and so does a heap dump: jcmd PID GC.heap_dump FILE.",
+	 true, NULL},
 	{"partition-alloc",
 	 LIST("chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore", "libQt5WebEngineCore"), NULL, NULL,
-	 "PartitionAlloc's memory",
-	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings.", false},
-	{"ruby", LIST("libruby"), "ruby_init", NULL, "Ruby's heap",
+	 "PartitionAlloc's memory", NULL,
+	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings.", false,
+	 NULL},
+	{"ruby", LIST("libruby"), "ruby_init", NULL, "Ruby's heap", NULL,
 	 "Ruby's objects: they lie in pages of its own heap, of which no more than the pages are seen. ObjectSpace "
 	 "shows what is in them. Frames are Ruby's own, not those of scripts: rbspy record -p PID shows these.",
-	 true},
-	{"dotnet", LIST("libcoreclr.so"), NULL, NULL, "the heap of .NET",
+	 true, NULL},
+	{"dotnet", LIST("libcoreclr.so"), NULL, NULL, "the heap of .NET", NULL,
 	 "The objects of .NET: its runtime keeps its heap in anonymous mappings. dotnet-gcdump collect -p PID shows "
 	 "what "
 	 "is in it.",
-	 true},
-	{"go", LIST("libgo.so"), NULL, NULL, "Go's heap",
+	 true, NULL},
+	{"go", LIST("libgo.so"), NULL, NULL, "Go's heap", NULL,
 	 "Go's objects: its runtime keeps its heap in anonymous mappings. " MW_ALLOC_GO_PROFILE " shows what is in it.",
-	 true},
+	 true, NULL},
 	/* What these two allocate is malloc's, or the program's that they are in. */
-	{"perl", LIST("libperl"), "perl_alloc", NULL, NULL,
+	{"perl", LIST("libperl"), "perl_alloc", NULL, NULL, NULL,
 	 "Perl's subs and lines: frames are those of its interpreter. Devel::MAT shows which variables hold the "
 	 "memory.",
-	 false},
-	{"lua", LIST("liblua"), "lua_newstate", NULL, NULL,
+	 false, NULL},
+	{"lua", LIST("liblua"), "lua_newstate", NULL, NULL, NULL,
 	 "Lua's functions and lines: frames are those of its interpreter. collectgarbage(\"count\") tells how much Lua "
 	 "itself holds.",
-	 false},
-	{"erlang", LIST("beam.smp"), NULL, NULL, "Erlang's carriers",
+	 false, NULL},
+	{"erlang", LIST("beam.smp"), NULL, NULL, "Erlang's carriers", NULL,
 	 "Erlang's terms: its runtime keeps them in memory of its own (carriers), and frames are the runtime's own. "
 	 "recon_alloc and observer show which processes hold it.",
-	 false},
+	 false, NULL},
 };
 
 static bool is_named(const struct mw_runtime *runtime, const char *path)

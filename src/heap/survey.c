@@ -48,8 +48,8 @@ static struct mw_error *charge(struct account *account, const char *name, const 
 const char mw_survey_live[] = "live blocks", mw_survey_free[] = "free, kept by the allocator",
 	   mw_survey_bookkeeping[] = "allocator bookkeeping", mw_survey_anonymous[] = "other anonymous memory",
 	   mw_survey_own[] = "memwatch's own memory";
-static const char stacks[] = "stacks", code[] = "code", data[] = "file data", shared[] = "shared memory",
-		  generated[] = "generated code", special[] = "kernel mappings (vdso)",
+static const char stacks[] = "stacks", java[] = "Java virtual machine", code[] = "code", data[] = "file data",
+		  shared[] = "shared memory", generated[] = "generated code", special[] = "kernel mappings (vdso)",
 		  zeroed[] = "zeroed data of files (.bss)";
 
 /* What an arena's memory is for. */
@@ -319,6 +319,47 @@ static struct mw_image_residence residence_of_rest(struct survey *survey, struct
 	return rest;
 }
 
+/* The part of [at, end) that begins there: where it ends, and which space of a Java virtual machine it is in; NULL: in
+ * none. */
+static mw_addr part_of(const struct mw_survey_input *input, mw_addr at, mw_addr end,
+		       const struct mw_hotspot_space **space)
+{
+	size_t i = mw_vector_up_to(input->spaces, input->space_count, sizeof(*input->spaces),
+				   offsetof(struct mw_hotspot_space, high), at);
+	mw_addr part_end = end;
+
+	*space = NULL;
+	if (i < input->space_count && input->spaces[i].low > at)
+		part_end = input->spaces[i].low;
+	else if (i < input->space_count) {
+		*space = &input->spaces[i];
+		part_end = (*space)->high;
+	}
+	return part_end < end ? part_end : end;
+}
+
+static struct mw_error *charge_mapping(struct survey *survey, const struct mw_image_mapping *mapping, mw_addr at,
+				       struct owned *owned)
+{
+	const char *use = use_of(survey->input->image, mapping);
+	const char *path = use == mw_survey_anonymous || use == shared ? mapping->path : "";
+	bool may_be_java = use == mw_survey_anonymous || use == generated || use == stacks;
+
+	while (at < mapping->end) {
+		const struct mw_hotspot_space *space = NULL;
+		mw_addr end = may_be_java ? part_of(survey->input, at, mapping->end, &space) : mapping->end;
+		struct mw_image_residence rest = residence_of_rest(survey, owned, at, end);
+
+		if (space)
+			MW_TRY(charge(&survey->account, space->is_stack ? stacks : java,
+				      space->is_stack ? "" : space->name, rest));
+		else
+			MW_TRY(charge(&survey->account, use, path, rest));
+		at = end;
+	}
+	return NULL;
+}
+
 /* What of the mappings no allocator has. */
 static struct mw_error *charge_mappings(struct survey *survey)
 {
@@ -328,14 +369,12 @@ static struct mw_error *charge_mappings(struct survey *survey)
 	owned.spans = mw_blocks_spans(survey->input->blocks, &owned.span_count);
 	owned.ranges = mw_blocks_bookkeeping(survey->input->blocks, &owned.range_count);
 	MW_EACH(mapping, image->mappings, image->mapping_count) {
-		const char *use = use_of(image, mapping);
 		mw_addr at = mapping->bss_end ? mapping->bss_end : mapping->start;
 
 		if (at > mapping->start)
 			MW_TRY(charge(&survey->account, zeroed, "",
 				      residence_of_rest(survey, &owned, mapping->start, at)));
-		MW_TRY(charge(&survey->account, use, use == mw_survey_anonymous || use == shared ? mapping->path : "",
-			      residence_of_rest(survey, &owned, at, mapping->end)));
+		MW_TRY(charge_mapping(survey, mapping, at, &owned));
 	}
 	return charge(&survey->account, mw_survey_own, "", survey->own);
 }
@@ -378,8 +417,13 @@ uint64_t mw_survey_mapped(const struct mw_survey_input *input, mw_addr start, mw
 
 		if (from < start)
 			from = start;
-		if (from < to && use_of(image, mapping) == mw_survey_anonymous)
-			bytes += mapped_in(input, from, to);
+		while (from < to && use_of(image, mapping) == mw_survey_anonymous) {
+			const struct mw_hotspot_space *space;
+			mw_addr part_end = part_of(input, from, to, &space);
+
+			bytes += space ? 0 : mapped_in(input, from, part_end);
+			from = part_end;
+		}
 	}
 	return bytes;
 }

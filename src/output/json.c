@@ -318,55 +318,6 @@ static json_t *stack_value(const struct mw_report *report, const struct mw_repor
 		MW_KEY("holder", holder_value(stack->leaks)));
 }
 
-/* --- the address space -------------------------------------------------------------------------------------- */
-
-static const char *const kind_names[MW_REGION_KIND_COUNT] = {
-	[MW_REGION_HEAP] = "heap",           [MW_REGION_ARENA] = "arena",         [MW_REGION_STACK] = "stack",
-	[MW_REGION_ANONYMOUS] = "anonymous", [MW_REGION_FILE_TEXT] = "file_text", [MW_REGION_FILE_DATA] = "file_data",
-	[MW_REGION_SHARED] = "shared",       [MW_REGION_OWN] = "memwatch",        [MW_REGION_SPECIAL] = "special",
-};
-
-static json_t *moment_value(const struct mw_report_moment *moment)
-{
-	json_t *object = moment->known ? json_object() : json_null();
-
-	for (unsigned kind = 0; object && moment->known && kind < MW_REGION_KIND_COUNT; kind++) {
-		const struct mw_report_region *region = &moment->kinds[kind];
-
-		mw_json_set(&object, kind_names[kind],
-			    MW_OBJECT(MW_OF(region, reserved), MW_OF(region, resident), MW_OF(region, count)));
-	}
-	return object;
-}
-
-static json_t *arenas_value(const struct mw_report_moment *moment)
-{
-	if (!moment->known || moment->arena_size == MW_SIZE_UNKNOWN)
-		return json_null();
-	return MW_OBJECT(MW_KEY("used", moment->arena_used), MW_KEY("free", moment->arena_free),
-			 MW_KEY("size", moment->arena_size));
-}
-
-static json_t *unattributed_value(const struct mw_report_unattributed *item)
-{
-	return MW_OBJECT(MW_OF(item, address), MW_OF(item, bytes), MW_OF(item, resident),
-			 MW_KEY("kind", kind_names[item->kind]),
-			 MW_KEY("path", item->path && *item->path ? item->path : NULL));
-}
-
-json_t *mw_json_space(const struct mw_report_space *space)
-{
-	if (!space)
-		return json_null();
-	return MW_OBJECT(MW_KEY("start", moment_value(&space->start)), MW_KEY("end", moment_value(&space->end)),
-			 MW_KEY("arenas", MW_OBJECT(MW_KEY("start", arenas_value(&space->start)),
-						    MW_KEY("end", arenas_value(&space->end)))),
-			 MW_KEY("unattributed", space->has_unattributed
-							? MW_ARRAY(i, space->unattributed_count,
-								   unattributed_value(&space->unattributed[i]))
-							: json_null()));
-}
-
 /* --- the report --------------------------------------------------------------------------------------------- */
 
 #define SCHEMA "memwatch.report/1"
@@ -459,19 +410,6 @@ static json_t *nameless_command_value(const struct mw_report_nameless *nameless)
 		value = mw_json_text(line.data);
 	mw_line_deinit(&line);
 	return value;
-}
-
-static json_t *rss_value(const struct mw_report_rss *rss)
-{
-	json_t *kinds;
-
-	if (!rss->known)
-		return json_null();
-	kinds = rss->has_kinds ? json_object() : json_null();
-	for (unsigned kind = 0; rss->has_kinds && kinds && kind < MW_REGION_KIND_COUNT; kind++)
-		mw_json_set(&kinds, kind_names[kind], MW_VALUE(rss->kinds[kind]));
-	return MW_OBJECT(MW_KEY("bytes", rss->growth), MW_OF(rss, blocks), MW_OF(rss, unexplained),
-			 MW_KEY("other", kinds));
 }
 
 static json_t *target_value(const struct mw_report *report)
@@ -719,9 +657,10 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "runtimes",
 		   MW_ARRAY(i, report->runtime_count,
 			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text),
-				      MW_OF(&report->runtimes[i], heap))));
+				      MW_OF(&report->runtimes[i], heap), MW_OF(&report->runtimes[i], growth),
+				      MW_OF(&report->runtimes[i], blocks))));
 	put_member(writer, "frames_missing", mw_json_text(report->frames_missing));
-	put_member(writer, "rss_growth", rss_value(&report->rss));
+	put_member(writer, "rss_growth", mw_json_rss(&report->rss));
 	if (report->change)
 		put_member(writer, "heap_change", mw_json_heap_change(report->change));
 	put_member(writer, "address_space", mw_json_space(report->space));

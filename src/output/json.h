@@ -26,6 +26,7 @@ json_t *mw_json_leaks(const struct mw_amount amounts[MW_REACH_COUNT]);
 /* Of looks at both ends of a window. */
 json_t *mw_json_heap_change(const struct mw_report_change *change);
 json_t *mw_json_space(const struct mw_report_space *space);
+json_t *mw_json_rss(const struct mw_report_rss *rss);
 
 /* Add a value, which is given away, to an array or object; that is dropped and becomes NULL without memory. */
 void mw_json_append(json_t **array, json_t *value);

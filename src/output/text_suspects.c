@@ -216,15 +216,27 @@ static const char *const kinds[MW_REGION_KIND_COUNT] = {
 	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_SPECIAL] = "special mappings",
 };
 
+/* Of growth that no block explains. */
+static void add_heap(struct mw_line *line, const struct mw_report_runtime *runtime, uint64_t most, const char *before,
+		     const char *after)
+{
+	uint64_t bytes = runtime->growth - runtime->blocks;
+
+	mw_line_printf(line, "%s", before);
+	if (runtime->growth != MW_SIZE_UNKNOWN)
+		mw_line_printf(line, "%s of it in ", mw_show_size(bytes < most ? bytes : most).text);
+	mw_line_printf(line, "%s%s", runtime->heap, after);
+}
+
 /* Of the runtimes that have one. */
-static void add_heaps(struct mw_line *line, const struct mw_report *report)
+static void add_heaps(struct mw_line *line, const struct mw_report *report, uint64_t most)
 {
 	const char *before = " (";
 
 	for (size_t i = 0; i < report->runtime_count; i++) {
 		if (!report->runtimes[i].heap)
 			continue;
-		mw_line_printf(line, "%s%s", before, report->runtimes[i].heap);
+		add_heap(line, &report->runtimes[i], most, before, "");
 		before = ", ";
 	}
 	if (*before == ',')
@@ -248,7 +260,7 @@ static void add_kinds(struct mw_line *line, const struct mw_report *report)
 			return;
 		mw_line_printf(line, ", %s %s", mw_show_size(left[most]).text, kinds[most]);
 		if (most == MW_REGION_ANONYMOUS)
-			add_heaps(line, report);
+			add_heaps(line, report, left[most]);
 		left[most] = 0;
 	}
 }
@@ -264,6 +276,10 @@ static void put_rss(struct mw_text *text, bool leads)
 	}
 	mw_line_printf(line, "%sRSS +%s: %s explained by blocks not freed", leads ? "OPEN  " : "      ",
 		       mw_show_size(rss->growth).text, mw_show_size(rss->blocks).text);
+	for (size_t i = 0; i < text->report->runtime_count; i++)
+		if (text->report->runtimes[i].blocks >= LEAST)
+			mw_line_printf(line, " (%s of it in %s)", mw_show_size(text->report->runtimes[i].blocks).text,
+				       text->report->runtimes[i].heap);
 	if (rss->has_kinds)
 		add_kinds(line, text->report);
 	else

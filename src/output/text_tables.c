@@ -56,6 +56,55 @@ static uint64_t sum_of(const struct mw_report_moment *moment, enum measure measu
 	return sum;
 }
 
+#define NAMED 12 /* so many are shown, of the largest */
+
+static uint64_t most_of(const struct mw_report_named *named)
+{
+	uint64_t start = named->start.resident, end = named->end.resident;
+
+	if (start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN)
+		return MW_SIZE_UNKNOWN;
+	return start > end ? start : end;
+}
+
+static int by_most(const void *left, const void *right)
+{
+	const struct mw_report_named *a = *(const struct mw_report_named *const *)left,
+				     *b = *(const struct mw_report_named *const *)right;
+
+	if (most_of(a) != most_of(b))
+		return most_of(a) > most_of(b) ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* Parts of the line above. */
+static void put_named(struct mw_text *text, enum measure first, enum measure last)
+{
+	const struct mw_report_space *space = text->report->space;
+	struct mw_line *line = &text->line;
+	const struct mw_report_named **order = calloc(space->named_count + 1, sizeof(*order));
+
+	line->failed |= !order;
+	for (size_t i = 0; order && i < space->named_count; i++)
+		order[i] = &space->named[i];
+	if (order)
+		qsort(order, space->named_count, sizeof(*order), by_most);
+	for (size_t i = 0; order && i < space->named_count && i < NAMED; i++) {
+		const struct mw_report_region *start = &order[i]->start, *end = &order[i]->end;
+		size_t columns;
+
+		mw_line_printf(line, "    ");
+		mw_line_name(line, order[i]->name);
+		columns = mw_line_columns(line, 0);
+		mw_line_printf(line, "%*s", columns < KIND_COLUMNS + 2 ? (int)(KIND_COLUMNS + 2 - columns) : 0, "");
+		for (unsigned measure = first; measure <= last; measure++)
+			put_change(line, measure == RESERVED ? start->reserved : start->resident,
+				   measure == RESERVED ? end->reserved : end->resident);
+		mw_text_line(text, MW_STYLE_PLAIN);
+	}
+	free(order);
+}
+
 static void put_regions(struct mw_text *text, enum measure first, enum measure last)
 {
 	const struct mw_report_space *space = text->report->space;
@@ -74,6 +123,8 @@ static void put_regions(struct mw_text *text, enum measure first, enum measure l
 		for (unsigned measure = first; measure <= last; measure++)
 			put_change(line, bytes_of(&space->start, kind, measure), bytes_of(&space->end, kind, measure));
 		mw_text_line(text, MW_STYLE_PLAIN);
+		if (kind == MW_REGION_ANONYMOUS)
+			put_named(text, first, last);
 	}
 	mw_line_printf(line, "  %-*s", KIND_COLUMNS, "all");
 	for (unsigned measure = first; measure <= last; measure++)

@@ -85,6 +85,7 @@ struct mw_error *mw_hotspot_name_stub(struct mw_hotspot *hotspot, pid_t tid, mw_
 struct mw_hotspot_space {
 	char name[64]; /* "Java heap", "code cache", "class space", "metaspace", "shared classes", "card table", or a
 			* thread's stack: "stack of NAME", which is that of the thread, as /proc has it */
+	bool is_stack;
 	mw_addr low, high;
 	uint64_t committed; /* bytes that can be accessed */
 	uint64_t used; /* … that held something when HotSpot last counted it, as G1 does when it collects; 0: unknown */
@@ -97,5 +98,7 @@ struct mw_hotspot_space {
  */
 struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, struct mw_hotspot_space **spaces,
 				   size_t *count) MW_MUST_CHECK;
+/* The same of a process of which nothing is known yet; 0, where it has no virtual machine, or none that is known. */
+struct mw_error *mw_hotspot_spaces_of(pid_t tid, struct mw_hotspot_space **spaces, size_t *count) MW_MUST_CHECK;
 
 #endif

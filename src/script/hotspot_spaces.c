@@ -2,6 +2,8 @@
 /* hotspot_spaces.c: what HotSpot has reserved memory for (hotspot.h). */
 #include "script/hotspot_parts.h"
 
+#include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
 #include "proc/status.h"
@@ -70,6 +72,7 @@ static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr hi
 		spaces->capacity = capacity;
 	}
 	space.committed = committed(spaces, low, high);
+	space.is_stack = strncmp(name, "stack of ", 9) == 0;
 	(void)snprintf(space.name, sizeof(space.name), "%s", name);
 	spaces->items[spaces->count++] = space;
 }
@@ -312,4 +315,50 @@ struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, struct
 	*out = spaces.items;
 	*count = spaces.count;
 	return NULL;
+}
+
+/* Only the library itself is wanted. */
+static struct mw_error *read_library(pid_t tid, struct mw_maps *out)
+{
+	size_t kept = 0;
+
+	MW_TRY(mw_maps_read(tid, out));
+	for (size_t i = 0; i < out->count; i++) {
+		if (out->items[i].inode && strcmp(mw_path_name(out->items[i].path), "libjvm.so") == 0)
+			out->items[kept++] = out->items[i];
+		else
+			free(out->items[i].path);
+	}
+	out->count = kept;
+	return NULL;
+}
+
+static struct mw_error *spaces_of(struct mw_modules *modules, struct mw_hotspot *hotspot, const struct mw_maps *library,
+				  pid_t tid, struct mw_hotspot_space **spaces, size_t *count)
+{
+	MW_TRY(mw_modules_refresh(modules, tid, library, NULL, NULL));
+	MW_TRY(mw_hotspot_take_in(hotspot, tid));
+	return mw_hotspot_is_there(hotspot) ? mw_hotspot_spaces(hotspot, tid, spaces, count) : NULL;
+}
+
+struct mw_error *mw_hotspot_spaces_of(pid_t tid, struct mw_hotspot_space **spaces, size_t *count)
+{
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps library = {0};
+	struct mw_modules *modules = NULL;
+	struct mw_hotspot *hotspot = NULL;
+	struct mw_error *err;
+
+	*spaces = NULL;
+	*count = 0;
+	MW_TRY(read_library(tid, &library));
+	if (!library.count)
+		return NULL;
+	err = mw_modules_create(&modules);
+	if (!err)
+		err = mw_hotspot_create(modules, &hotspot);
+	if (!err)
+		err = spaces_of(modules, hotspot, &library, tid, spaces, count);
+	mw_hotspot_destroy(hotspot);
+	mw_modules_destroy(modules);
+	return err;
 }

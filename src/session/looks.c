@@ -17,6 +17,7 @@
 #include "proc/peek.h"
 #include "proc/root.h"
 #include "proc/status.h"
+#include "script/hotspot.h"
 #include "symbol/distribution.h"
 #include "view/heaps.h"
 
@@ -245,6 +246,26 @@ static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_
 	return mw_regions_mark(regions, marks, arenas->heap_count);
 }
 
+/* What a Java virtual machine has reserved memory for. Where that can't be read, it stays what it is. */
+static struct mw_error *mark_java(pid_t tid, struct mw_regions *regions)
+{
+	MW_FREE struct mw_hotspot_space *spaces = NULL;
+	MW_FREE struct mw_region_mark *marks = NULL;
+	size_t count = 0;
+
+	MW_TRY(mw_error_if_memory(mw_hotspot_spaces_of(tid, &spaces, &count)));
+	if (!count)
+		return NULL;
+	marks = calloc(count, sizeof(*marks));
+	if (!marks)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		marks[i] = (struct mw_region_mark){spaces[i].low, spaces[i].high,
+						   spaces[i].is_stack ? MW_REGION_STACK : MW_REGION_ANONYMOUS,
+						   spaces[i].is_stack ? NULL : spaces[i].name};
+	return mw_regions_mark(regions, marks, count);
+}
+
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
 /*
@@ -304,6 +325,7 @@ static struct mw_error *look_at(const struct look *look, struct mw_space_snapsho
 
 	MW_TRY(mw_regions_read(tid, &snapshot->regions));
 	MW_TRY(leave_out_own(&snapshot->regions, look->own));
+	MW_TRY(mark_java(tid, &snapshot->regions));
 	MW_TRY(find_arenas(tid, &snapshot->regions, mw_clock_ns() + look->walk_ns, &arenas));
 	MW_TRY(mark_arenas(&snapshot->regions, &arenas));
 	snapshot->moment.arena_used = arenas.total.used;
@@ -388,12 +410,16 @@ static struct mw_error *keep_if_there(struct mw_space_snapshot *snapshot, pid_t 
 
 /* --- looks at a window's start and end ----------------------------------------------------------------------------- */
 
+#define MAX_BLOCKS 65536u
+
 /* From here on what is mapped is noted. What was mapped until now may go, and its address be given out again. */
 static void begin(struct mw_recorder *recorder, struct look *look)
 {
 	*look = (struct look){.recorder = recorder, .walk_ns = WALK_NS};
 	mw_error_destroy(mw_space_ranges_add_blocks(&look->blocks, recorder->watched->track));
-	mw_space_ranges_join(&look->blocks);
+	/* Of blocks that touch each other it is to be known what is resident of each, where they are not too many. */
+	if (look->blocks.count > MAX_BLOCKS)
+		mw_space_ranges_join(&look->blocks);
 	for (size_t i = 0; i < look->blocks.count; i++)
 		mw_error_destroy(
 			mw_space_ranges_add(&recorder->late, look->blocks.items[i].start, look->blocks.items[i].end));

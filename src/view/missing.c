@@ -108,9 +108,41 @@ static struct mw_error *find_nameless(const struct mw_summary_input *input, stru
 
 /* --- runtimes ----------------------------------------------------------------------------------------------- */
 
+/* They are looked at when the window begins and ends, not in between. */
+static bool has_both_ends(const struct mw_report *report)
+{
+	const struct mw_report_space *space = report->space;
+
+	return space && space->start.known && space->end.known && report->window.from <= 0 &&
+	       report->window.to >= report->window.seconds;
+}
+
+/* Of the mappings that are named so; *blocks is what blocks explain of it. */
+static uint64_t find_heap_growth(const struct mw_report *report, const char *region, uint64_t *blocks)
+{
+	*blocks = 0;
+	if (!region || !has_both_ends(report))
+		return MW_SIZE_UNKNOWN;
+	for (size_t i = 0; i < report->space->named_count; i++) {
+		const struct mw_report_named *named = &report->space->named[i];
+		uint64_t start = named->start.resident, end = named->end.resident, growth;
+
+		if (strcmp(named->name, region) != 0)
+			continue;
+		if (start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN || named->blocks == MW_SIZE_UNKNOWN)
+			break;
+		growth = end > start ? end - start : 0;
+		*blocks = named->blocks < growth ? named->blocks : growth;
+		return growth;
+	}
+	return MW_SIZE_UNKNOWN;
+}
+
 static struct mw_error *find_runtimes(const struct mw_summary_input *input, struct mw_arena *arena,
 				      struct mw_report *report)
 {
+	uint64_t blocks;
+
 	report->runtimes = mw_arena_array(arena, MW_RUNTIMES, sizeof(*report->runtimes));
 	if (!report->runtimes)
 		return mw_error_nomem();
@@ -118,7 +150,8 @@ static struct mw_error *find_runtimes(const struct mw_summary_input *input, stru
 	for (unsigned i = 0; i < MW_RUNTIMES && input->target; i++)
 		if (input->target->runtimes >> i & 1)
 			report->runtimes[report->runtime_count++] = (struct mw_report_runtime){
-				mw_runtimes[i].name, mw_runtimes[i].heap, mw_runtimes[i].text};
+				mw_runtimes[i].name, mw_runtimes[i].heap, mw_runtimes[i].text,
+				find_heap_growth(report, mw_runtimes[i].region, &blocks), blocks};
 	return NULL;
 }
 
@@ -139,9 +172,7 @@ static void find_kinds(const struct mw_report *report, uint64_t heap, uint64_t v
 	double rest = (double)rss->growth;
 	unsigned unknown = 0, unknowns = 0;
 
-	/* They are looked at when the window begins and ends, not in between. */
-	if (!space || !space->start.known || !space->end.known || report->window.from > 0 ||
-	    report->window.to < report->window.seconds)
+	if (!has_both_ends(report))
 		return;
 	for (unsigned kind = 0; kind < MW_REGION_KIND_COUNT; kind++) {
 		uint64_t start = space->start.kinds[kind].resident, end = space->end.kinds[kind].resident;

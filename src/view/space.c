@@ -2,6 +2,7 @@
 /* space.c: the summary of an address space, and sets of addresses (space.h). */
 #include "view/space.h"
 
+#include "base/cleanup.h"
 #include "base/vector.h"
 #include "view/arena.h"
 #include "view/summary.h"
@@ -106,6 +107,15 @@ static bool is_continued(const struct mw_stored_mapping *before, const struct mw
 	       strcmp(path_of(before), path_of(mapping)) == 0;
 }
 
+/* `before`: the mapping before it, or NULL. */
+static void add_mapping(struct mw_report_region *sum, const struct mw_stored_mapping *mapping,
+			const struct mw_stored_mapping *before)
+{
+	sum->count += !before || !is_continued(before, mapping);
+	add_bytes(&sum->reserved, mapping->end - mapping->start);
+	add_bytes(&sum->resident, mapping->resident);
+}
+
 static void sum_moment(const struct mw_space_moment *moment, struct mw_report_moment *out)
 {
 	out->arena_used = out->arena_free = out->arena_size = MW_SIZE_UNKNOWN;
@@ -114,14 +124,9 @@ static void sum_moment(const struct mw_space_moment *moment, struct mw_report_mo
 	out->known = true;
 	for (size_t i = 0; i < moment->count; i++) {
 		const struct mw_stored_mapping *mapping = &moment->mappings[i];
-		struct mw_report_region *sum;
 
-		if (mapping->kind >= MW_REGION_KIND_COUNT || mapping->end <= mapping->start)
-			continue;
-		sum = &out->kinds[mapping->kind];
-		sum->count += !i || !is_continued(mapping - 1, mapping);
-		add_bytes(&sum->reserved, mapping->end - mapping->start);
-		add_bytes(&sum->resident, mapping->resident);
+		if (mapping->kind < MW_REGION_KIND_COUNT && mapping->end > mapping->start)
+			add_mapping(&out->kinds[mapping->kind], mapping, i ? mapping - 1 : NULL);
 	}
 	/* They are known together or not at all. */
 	if (moment->arena_size == MW_SIZE_UNKNOWN || moment->arena_used == MW_SIZE_UNKNOWN ||
@@ -130,6 +135,81 @@ static void sum_moment(const struct mw_space_moment *moment, struct mw_report_mo
 	out->arena_used = moment->arena_used;
 	out->arena_free = moment->arena_free;
 	out->arena_size = moment->arena_size;
+}
+
+/* --- anonymous mappings by name ----------------------------------------------------------------------------------- */
+
+static bool is_named(const struct mw_stored_mapping *mapping)
+{
+	return mapping->kind == MW_REGION_ANONYMOUS && path_of(mapping)[0] && mapping->end > mapping->start;
+}
+
+static size_t count_named(const struct mw_space_moment *moment)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; moment && i < moment->count; i++)
+		count += is_named(&moment->mappings[i]);
+	return count;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(((const struct mw_report_named *)left)->name, ((const struct mw_report_named *)right)->name);
+}
+
+static struct mw_report_named *find_named(const struct mw_report_space *space, const struct mw_stored_mapping *mapping)
+{
+	const struct mw_report_named key = {.name = path_of(mapping)};
+
+	return space->named_count && is_named(mapping)
+		       ? bsearch(&key, space->named, space->named_count, sizeof(key), compare_names)
+		       : NULL;
+}
+
+static void add_names(struct mw_report_space *space, const struct mw_space_moment *moment)
+{
+	for (size_t i = 0; moment && i < moment->count; i++)
+		if (is_named(&moment->mappings[i]))
+			space->named[space->named_count++].name = path_of(&moment->mappings[i]);
+}
+
+static void sum_named(const struct mw_report_space *space, const struct mw_space_moment *moment, bool at_end)
+{
+	for (size_t i = 0; moment && i < moment->count; i++) {
+		const struct mw_stored_mapping *mapping = &moment->mappings[i];
+		struct mw_report_named *named = find_named(space, mapping);
+
+		if (named)
+			add_mapping(at_end ? &named->end : &named->start, mapping, i ? mapping - 1 : NULL);
+	}
+}
+
+static struct mw_error *find_names(const struct mw_space_input *input, struct mw_arena *arena,
+				   struct mw_report_space *space)
+{
+	size_t kept = 0;
+
+	space->named =
+		mw_arena_array(arena, count_named(input->start) + count_named(input->end), sizeof(*space->named));
+	if (!space->named)
+		return mw_error_nomem();
+	add_names(space, input->start);
+	add_names(space, input->end);
+	if (space->named_count)
+		qsort(space->named, space->named_count, sizeof(*space->named), compare_names);
+	for (size_t i = 0; i < space->named_count; i++)
+		if (!kept || strcmp(space->named[kept - 1].name, space->named[i].name) != 0)
+			space->named[kept++].name = space->named[i].name;
+	space->named_count = kept;
+	for (size_t i = 0; i < kept; i++) {
+		space->named[i].name = mw_arena_string(arena, space->named[i].name);
+		if (!space->named[i].name)
+			return mw_error_nomem();
+	}
+	sum_named(space, input->start, false);
+	sum_named(space, input->end, true);
+	return NULL;
 }
 
 /* What of a mapping's resident bytes is in a part of it. */
@@ -310,6 +390,42 @@ static struct mw_error *find_unattributed(const struct mw_space_input *input, co
 	return err;
 }
 
+/* --- what of named mappings are blocks ------------------------------------------------------------------------------ */
+
+static void add_range(const struct mw_space_moment *moment, const struct mw_space_range *range, size_t *next,
+		      const struct mw_report_space *space)
+{
+	while (*next < moment->count && moment->mappings[*next].end <= range->start)
+		++*next;
+	for (size_t i = *next; i < moment->count && moment->mappings[i].start < range->end; i++) {
+		const struct mw_stored_mapping *mapping = &moment->mappings[i];
+		struct mw_report_named *named = find_named(space, mapping);
+
+		if (named)
+			add_bytes(&named->blocks,
+				  resident_in(mapping, mapping->start > range->start ? mapping->start : range->start,
+					      mapping->end < range->end ? mapping->end : range->end));
+	}
+}
+
+static struct mw_error *find_named_blocks(const struct mw_space_input *input, const struct mw_track *track,
+					  const struct mw_report_space *space)
+{
+	MW_CLEANUP(mw_space_ranges_deinit) struct mw_space_ranges ranges = {0};
+	bool known = input->at_end && input->end;
+	size_t next = 0;
+
+	for (size_t i = 0; i < space->named_count; i++)
+		space->named[i].blocks = known ? 0 : MW_SIZE_UNKNOWN;
+	if (!known || !space->named_count)
+		return NULL;
+	MW_TRY(mw_space_ranges_add_blocks(&ranges, track));
+	mw_space_ranges_join(&ranges);
+	for (size_t i = 0; i < ranges.count; i++)
+		add_range(input->end, &ranges.items[i], &next, space);
+	return NULL;
+}
+
 /* --- what of vm blocks is resident ------------------------------------------------------------------------------ */
 
 struct walk {
@@ -354,6 +470,8 @@ struct mw_error *mw_view_space(const struct mw_space_input *input, const struct 
 		return mw_error_nomem();
 	sum_moment(input->start, &space->start);
 	sum_moment(input->end, &space->end);
+	MW_TRY(find_names(input, arena, space));
+	MW_TRY(find_named_blocks(input, track, space));
 	MW_TRY(find_unattributed(input, track, arena, space));
 	report->space = space;
 	return NULL;

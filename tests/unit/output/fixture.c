@@ -311,7 +311,7 @@ static const struct mw_report server = {
 
 static struct mw_report_child empty_children[] = {{78, "child", false}};
 static struct mw_report_runtime empty_runtimes[] = {
-	{"lisp", "the Lisp heap", "Lisp's objects: they lie in pages of its own."}};
+	{"lisp", "the Lisp heap", "Lisp's objects: they lie in pages of its own.", .growth = MW_SIZE_UNKNOWN}};
 
 static const struct mw_report empty = {
 	.target = {.pid = 77,
