@@ -113,7 +113,7 @@
 	MW_CLI_OPTION("frames", 0, WORD, "all|own|script", help,                                                       \
 		      "Which frames of a stack are shown, in the text, trees and pages: all; own, where those of an "  \
 		      "interpreter itself are one line; or script, those of scripts alone (of a stack that has none, " \
-		      "as own). own by default; all with --all, and in diff. JSON has all.",                           \
+		      "as own). own by default; all with --all, and in diff.",                                         \
 		      "all own script", FRAMES, session.frames)
 
 /* A row for each format of reports. */

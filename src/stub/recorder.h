@@ -218,7 +218,7 @@ STUB_API void stub_region_forget_others(struct mw_ring_slot *slot, uint64_t sp);
 /* The thread is another one, on the stack of one that has ended. */
 STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
 
-/* stack.c: the row of the code that returns to `pc`. */
+/* rows.c: the row of the code that returns to `pc`. */
 STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
 
 /* Where rows are looked for, as it is now. */

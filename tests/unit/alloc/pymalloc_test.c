@@ -53,7 +53,7 @@ static struct {
 	struct domain debug[3];
 	uint64_t between;
 	struct domain current[2]; /* as it may be set: with a context, or not */
-} allocators = {.between = 1}; /* not among what begins as zeros */
+} allocators = {.between = 1};    /* not among what begins as zeros */
 
 static void set_up(void)
 {
