@@ -74,6 +74,8 @@ struct search {
 	const struct mw_arch *arch;
 	struct mw_frame_table functions;
 	mw_addr bias;
+	bool (*read)(void *context, mw_addr addr, void *out, size_t size);
+	void *context;
 	struct mw_pymalloc *out;
 };
 
@@ -236,8 +238,7 @@ static bool search_words(struct search *search, mw_addr start, const uint64_t *w
 }
 
 /* They are all in one segment. */
-static struct mw_error *search_segment(struct search *search, const struct mw_elf_segment *segment,
-				       const struct mw_memory_view *memory, bool *found)
+static struct mw_error *search_segment(struct search *search, const struct mw_elf_segment *segment, bool *found)
 {
 	mw_addr start = (search->bias + segment->vaddr + WORD - 1) & ~(mw_addr)(WORD - 1);
 	uint64_t size = segment->file_size < DATA_MAX ? segment->file_size : DATA_MAX;
@@ -249,15 +250,21 @@ static struct mw_error *search_segment(struct search *search, const struct mw_el
 	words = malloc(size);
 	if (!words)
 		return mw_error_nomem();
-	if (memory->read(memory->context, start, words, size))
+	if (search->read(search->context, start, words, size))
 		*found = search_words(search, start, words, size / WORD);
 	return NULL;
 }
 
-struct mw_error *mw_pymalloc_find(struct mw_elf *elf, mw_addr bias, const struct mw_memory_view *memory,
+struct mw_error *mw_pymalloc_find(struct mw_elf *elf, mw_addr bias,
+				  bool (*read)(void *context, mw_addr addr, void *out, size_t size), void *context,
 				  struct mw_pymalloc *out, bool *found)
 {
-	struct search search = {.elf = elf, .arch = mw_arch_find(elf->machine), .bias = bias, .out = out};
+	struct search search = {.elf = elf,
+				.arch = mw_arch_find(elf->machine),
+				.bias = bias,
+				.read = read,
+				.context = context,
+				.out = out};
 	struct mw_error *err = NULL;
 
 	*found = false;
@@ -266,7 +273,7 @@ struct mw_error *mw_pymalloc_find(struct mw_elf *elf, mw_addr bias, const struct
 		return NULL;
 	MW_TRY(mw_frame_table_init(&search.functions, elf));
 	for (size_t i = 0; !err && !*found && i < elf->segment_count; i++)
-		err = search_segment(&search, &elf->segments[i], memory, found);
+		err = search_segment(&search, &elf->segments[i], found);
 	mw_frame_table_deinit(&search.functions);
 	return err;
 }

@@ -22,8 +22,6 @@
 
 #include "alloc/families.h"
 
-#include <memwatch/unwind.h>
-
 #define MW_PYMALLOC_FUNCTIONS 4 /* malloc, calloc, realloc, free */
 #define MW_PYMALLOC_POINTERS  64
 
@@ -44,9 +42,10 @@ extern const struct mw_family mw_family_pymalloc;
 bool mw_pymalloc_may_be_in(struct mw_elf *elf);
 /*
  * Look for it in a process where the module lies `bias` from where its file says. False: there is none, or the module is
- * not relocated yet. Where `missing` is set, the rest means nothing. Errors: MEMORY.
+ * not relocated yet. Where `missing` is set, the rest means nothing. `read` reads its memory. Errors: MEMORY.
  */
-struct mw_error *mw_pymalloc_find(struct mw_elf *elf, mw_addr bias, const struct mw_memory_view *memory,
+struct mw_error *mw_pymalloc_find(struct mw_elf *elf, mw_addr bias,
+				  bool (*read)(void *context, mw_addr addr, void *out, size_t size), void *context,
 				  struct mw_pymalloc *out, bool *found) MW_MUST_CHECK;
 
 #endif

@@ -73,7 +73,7 @@
 			"of the process's CPU time. It begins with the interval of --sample, or with 512K. Each "      \
 			"block counts by the interval that held when it was allocated. Only with engine jump.",        \
 			NULL, PERCENT, session.budget),                                                                \
-		MW_CLI_OPTION("python-objects", 0, NOTHING, NULL, "a sample; Python's objects\n",                      \
+		MW_CLI_OPTION("python-objects", 0, NOTHING, NULL, "sample; Python's objects\n",                        \
 			      "Record each block that CPython's own allocator (pymalloc) serves as well: objects of "  \
 			      "up to 512 bytes, which lie in arenas of its own. A program that does little but make "  \
 			      "objects takes several times as long.",                                                  \

@@ -295,7 +295,8 @@ static struct mw_error *find_objects(struct mw_survey *survey, const struct mw_m
 	     survey->python_objects && !survey->has_pymalloc && (module = mw_modules_next(survey->modules, &i));) {
 		bool found;
 
-		MW_TRY(mw_pymalloc_find(module->elf, module->bias, memory, &survey->pymalloc, &found));
+		MW_TRY(mw_pymalloc_find(module->elf, module->bias, memory->read, memory->context, &survey->pymalloc,
+					&found));
 		if (found)
 			MW_TRY(hook_objects(survey, module, memory));
 	}
@@ -381,7 +382,6 @@ struct mw_error *mw_survey_lead_pointers(const struct mw_survey *survey, pid_t t
 
 struct mw_error *mw_survey_adopt_pointers(pid_t tid, struct mw_journal *journal)
 {
-	const struct mw_memory_view memory = {.context = &tid, .read = read_process};
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_modules *modules = NULL;
 	const struct mw_module *module;
@@ -394,7 +394,7 @@ struct mw_error *mw_survey_adopt_pointers(pid_t tid, struct mw_journal *journal)
 		struct mw_pymalloc pymalloc;
 		bool found = false;
 
-		err = mw_pymalloc_find(module->elf, module->bias, &memory, &pymalloc, &found);
+		err = mw_pymalloc_find(module->elf, module->bias, read_process, &tid, &pymalloc, &found);
 		if (!err && found && !pymalloc.missing)
 			err = adopt_pointers(&pymalloc, module->bias, tid, journal);
 	}

@@ -77,7 +77,6 @@ static bool find_runtime(void *context, const struct mw_elf_symbol *symbol)
 
 static bool find(struct mw_pymalloc *out, mw_addr *bias)
 {
-	const struct mw_memory_view memory = {.read = read_own};
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct mw_elf *elf = NULL;
 	uint64_t vaddr = 0;
@@ -88,7 +87,7 @@ static bool find(struct mw_pymalloc *out, mw_addr *bias)
 	assert_null(mw_elf_each_symbol(elf, find_runtime, &vaddr));
 	assert_true(mw_pymalloc_may_be_in(elf));
 	*bias = (mw_addr)(uintptr_t)&_PyRuntime - vaddr;
-	assert_null(mw_pymalloc_find(elf, *bias, &memory, out, &found));
+	assert_null(mw_pymalloc_find(elf, *bias, read_own, NULL, out, &found));
 	mw_elf_unref(elf);
 	return found;
 }
