@@ -40,6 +40,12 @@ static inline struct mw_error *mw_java_take_in(struct mw_java *java)
 	return java->hotspot ? mw_hotspot_take_in(java->hotspot, mw_live_thread(java->pid)) : NULL;
 }
 
+/* Has code, or a method, that stacks were named by since the last time made place for another? */
+static inline bool mw_java_has_changed(const struct mw_java *java)
+{
+	return mw_java_is_there(java) && mw_hotspot_has_changed(java->hotspot, mw_live_thread(java->pid));
+}
+
 /* A frame of the interpreter by what it runs. Errors: MEMORY. */
 struct mw_error *mw_java_interpreted(struct mw_java *java, const struct mw_interpreted *interpreted,
 				     struct mw_raw_frame *out) MW_MUST_CHECK;

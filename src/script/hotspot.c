@@ -23,6 +23,7 @@ void mw_hotspot_destroy(struct mw_hotspot *hotspot)
 	if (!hotspot)
 		return;
 	hotspot_answers_deinit(&hotspot->answers);
+	hotspot_watches_deinit(hotspot);
 	free(hotspot);
 }
 

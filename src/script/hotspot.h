@@ -79,6 +79,12 @@ struct mw_error *mw_hotspot_name_interpreted(struct mw_hotspot *hotspot, pid_t t
 struct mw_error *mw_hotspot_name_stub(struct mw_hotspot *hotspot, pid_t tid, mw_addr pc,
 				      uint32_t *number) MW_MUST_CHECK;
 
+/*
+ * Does memory that frames were named by since the last call hold something else now? Code that is compiled, and methods of
+ * classes, come to stand where others have been: then what is at an address has another name.
+ */
+bool mw_hotspot_has_changed(struct mw_hotspot *hotspot, pid_t tid);
+
 /* --- its memory --------------------------------------------------------------------------------------------------- */
 
 /* Address space that HotSpot has reserved, and what for. */

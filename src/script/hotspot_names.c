@@ -17,6 +17,13 @@
 
 #define GONE "(Java code that is gone)"
 
+/* It may be there the next time. */
+static struct mw_error *name_gone(struct mw_hotspot *hotspot, uint32_t *number)
+{
+	hotspot->unnamed = true;
+	return mw_named_frames_add(hotspot->named, GONE, NULL, 0, number);
+}
+
 /* --- methods ------------------------------------------------------------------------------------------------------ */
 
 /* A method: its ConstMethod, of which the first bytes. */
@@ -38,18 +45,6 @@ static bool read_method(const struct mw_hotspot *hotspot, pid_t tid, mw_addr add
 		return false;
 	out->have = mw_peek_some(tid, out->start, out->bytes, sizeof(out->bytes));
 	return out->have;
-}
-
-/* What is another where the address has another method. */
-static uint64_t check_of(const struct mw_hotspot *hotspot, const struct method *method)
-{
-	static const enum hotspot_field_id ids[] = {HOTSPOT_CONST_CONSTANTS, HOTSPOT_CONST_SIZE,
-						    HOTSPOT_CONST_CODE_SIZE, HOTSPOT_CONST_NAME, HOTSPOT_CONST_NUMBER};
-	uint64_t hash = method->start;
-
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-		hash = mw_hash_add(hash, (uint64_t)of_method(hotspot, method, ids[i]));
-	return mw_hash_mix(hash);
 }
 
 /* A Symbol's text; false where it has none, or such as no name has. */
@@ -122,19 +117,76 @@ static uint32_t line_of(const struct mw_hotspot *hotspot, pid_t tid, const struc
 	return line <= UINT16_MAX ? line : 0;
 }
 
+/* A method's class: its Klass, and what it is called. */
+struct class_name {
+	mw_addr klass;
+	bool unloaded; /* it is no more, though nothing else stands in its place yet */
+	char text[TEXT_MAX];
+};
+
+static bool read_class_name(const struct mw_hotspot *hotspot, pid_t tid, const struct method *method,
+			    struct class_name *out)
+{
+	const struct hotspot_layout *layout = &hotspot->layout;
+	const struct hotspot_field *references = &layout->fields[HOTSPOT_SYMBOL_REFERENCES];
+	mw_addr pool = (mw_addr)of_method(hotspot, method, HOTSPOT_CONST_CONSTANTS), symbol;
+	uint16_t count;
+
+	if (!hotspot_address(layout, tid, pool, HOTSPOT_POOL_HOLDER, &out->klass) ||
+	    !hotspot_address(layout, tid, out->klass, HOTSPOT_KLASS_NAME, &symbol) ||
+	    !read_symbol(hotspot, tid, symbol, out->text))
+		return false;
+	out->unloaded = references->there && mw_peek(tid, symbol + references->offset, &count, sizeof(count)) && !count;
+	return true;
+}
+
+/* What is another where the address has another method: one class may stand where another of its shape has been. */
+static uint64_t check_of(const struct mw_hotspot *hotspot, const struct method *method, const struct class_name *name)
+{
+	static const enum hotspot_field_id ids[] = {HOTSPOT_CONST_CONSTANTS, HOTSPOT_CONST_SIZE,
+						    HOTSPOT_CONST_CODE_SIZE, HOTSPOT_CONST_NAME, HOTSPOT_CONST_NUMBER};
+	uint64_t hash = mw_hash_add(method->start, name->klass);
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		hash = mw_hash_add(hash, (uint64_t)of_method(hotspot, method, ids[i]));
+	for (const char *at = name->text; *at; at++)
+		hash = mw_hash_add(hash, (unsigned char)*at);
+	return mw_hash_mix(hash);
+}
+
+#define LOADER_HEAD (2 * WORD) /* of a ClassLoaderData: does not change before it is freed, and then does */
+
+/* Classes go with their loader, and not before. */
+static void watch_class(struct mw_hotspot *hotspot, pid_t tid, mw_addr klass)
+{
+	mw_addr loader;
+
+	if (hotspot->layout.fields[HOTSPOT_KLASS_LOADER].there &&
+	    hotspot_address(&hotspot->layout, tid, klass, HOTSPOT_KLASS_LOADER, &loader))
+		hotspot_watch(hotspot, tid, loader, LOADER_HEAD);
+	hotspot_watch(hotspot, tid, klass + hotspot->layout.fields[HOTSPOT_KLASS_NAME].offset, WORD);
+}
+
+static void watch_code(struct mw_hotspot *hotspot, pid_t tid, const struct hotspot_blob *blob)
+{
+	const struct hotspot_layout *layout = &hotspot->layout;
+	uint32_t head = layout->sizes[HOTSPOT_BLOCK_TYPE];
+
+	hotspot_watch(hotspot, tid, blob->start - head + layout->fields[HOTSPOT_BLOCK_USED].offset, 1);
+	hotspot_watch(hotspot, tid, blob->start + layout->fields[HOTSPOT_NMETHOD_COMPILE_ID].offset, sizeof(int32_t));
+}
+
 /* "java.util.Timer.run" */
 static bool read_name(const struct mw_hotspot *hotspot, pid_t tid, const struct method *method, mw_addr pool,
 		      char out[2 * TEXT_MAX])
 {
-	const struct hotspot_layout *layout = &hotspot->layout;
 	char name[TEXT_MAX];
-	mw_addr holder, symbol;
+	struct class_name class;
 
-	if (!hotspot_address(layout, tid, pool, HOTSPOT_POOL_HOLDER, &holder) ||
-	    !hotspot_address(layout, tid, holder, HOTSPOT_KLASS_NAME, &symbol) ||
-	    !read_symbol(hotspot, tid, symbol, out) ||
+	if (!read_class_name(hotspot, tid, method, &class) ||
 	    !read_entry(hotspot, tid, pool, of_method(hotspot, method, HOTSPOT_CONST_NAME), name))
 		return false;
+	memcpy(out, class.text, sizeof(class.text));
 	put_dots(out);
 	(void)snprintf(out + strlen(out), TEXT_MAX + 1, ".%s", name);
 	return true;
@@ -149,7 +201,7 @@ static struct mw_error *name_method(struct mw_hotspot *hotspot, pid_t tid, const
 	bool has_file;
 
 	if (!read_name(hotspot, tid, method, pool, name))
-		return mw_named_frames_add(hotspot->named, GONE, NULL, 0, number);
+		return name_gone(hotspot, number);
 	if (hotspot->layout.fields[HOTSPOT_POOL_SOURCE].there)
 		(void)mw_peek(tid, pool + hotspot->layout.fields[HOTSPOT_POOL_SOURCE].offset, &source, sizeof(source));
 	has_file = read_entry(hotspot, tid, pool, source, file);
@@ -224,7 +276,7 @@ static struct mw_error *name_scopes(struct mw_hotspot *hotspot, pid_t tid, const
 		if (read_method(hotspot, tid, scopes[i].method, &method))
 			MW_TRY(name_method(hotspot, tid, &method, scopes[i].bci, &numbers[i]));
 		else
-			MW_TRY(mw_named_frames_add(hotspot->named, GONE, NULL, 0, &numbers[i]));
+			MW_TRY(name_gone(hotspot, &numbers[i]));
 	}
 	return NULL;
 }
@@ -243,6 +295,7 @@ struct mw_error *mw_hotspot_name_compiled(struct mw_hotspot *hotspot, pid_t tid,
 	*count = 0;
 	if (!hotspot_find_blob(hotspot, tid, pc, &blob) || blob.code.kind != MW_HOTSPOT_COMPILED)
 		return NULL;
+	watch_code(hotspot, tid, &blob);
 	check = mw_hash_add(blob.start,
 			    (uint64_t)hotspot_number(layout, blob.bytes, blob.have, HOTSPOT_NMETHOD_METHOD));
 	check = mw_hash_add(check, (uint64_t)hotspot_number(layout, blob.bytes, blob.have, HOTSPOT_NMETHOD_COMPILE_ID));
@@ -266,11 +319,14 @@ struct mw_error *mw_hotspot_name_interpreted(struct mw_hotspot *hotspot, pid_t t
 	const mw_addr asked[2] = {method, bcp};
 	const struct hotspot_answer *answer;
 	struct method read;
+	struct class_name name;
 	uint64_t check, bci;
 
-	if (!read_method(hotspot, tid, method, &read))
-		return mw_named_frames_add(hotspot->named, GONE, NULL, 0, number);
-	check = check_of(hotspot, &read);
+	if (!read_method(hotspot, tid, method, &read) || !read_class_name(hotspot, tid, &read, &name))
+		return name_gone(hotspot, number);
+	watch_class(hotspot, tid, name.klass);
+	hotspot->unnamed |= name.unloaded;
+	check = check_of(hotspot, &read, &name);
 	answer = known(hotspot, asked, check);
 	if (answer) {
 		*number = answer->numbers[0];

@@ -66,8 +66,10 @@ enum hotspot_field_id {
 	HOTSPOT_POOL_LENGTH,
 	HOTSPOT_POOL_SOURCE,
 	HOTSPOT_KLASS_NAME,
+	HOTSPOT_KLASS_LOADER,
 	HOTSPOT_SYMBOL_LENGTH,
 	HOTSPOT_SYMBOL_BODY,
+	HOTSPOT_SYMBOL_REFERENCES, /* their number, in the lower half */
 	/* For its spaces alone (hotspot_spaces.c), none of which need be there. */
 	HOTSPOT_JAVA_HEAP, /* static: CollectedHeap * */
 	HOTSPOT_JAVA_HEAP_RESERVED,
@@ -226,10 +228,25 @@ struct mw_hotspot {
 	struct hotspot_layout layout;
 	struct hotspot_heap heaps[MW_HOTSPOT_RANGES];
 	unsigned heap_count;
-	mw_addr interpreter;      /* its code begins there */
-	mw_addr call_stub_return; /* behind the call of Java by native code */
-	struct mw_map answers;    /* struct hotspot_answer by what was asked (hotspot_names.c) */
+	mw_addr interpreter;           /* its code begins there */
+	mw_addr call_stub_return;      /* behind the call of Java by native code */
+	struct mw_map answers;         /* struct hotspot_answer by what was asked (hotspot_names.c) */
+	struct hotspot_watch *watches; /* (hotspot_watch.c) */
+	size_t watch_count, watch_capacity;
+	bool unnamed;          /* something had no name since these were last looked at */
+	struct mw_map watched; /* what is among these, by address: not NULL */
 };
+
+/* Memory that a name was made of, and what it held. */
+struct hotspot_watch {
+	mw_addr at;
+	uint32_t size;
+	uint64_t hash;
+};
+
+/* Watch `size` bytes, of which only the first few hundred count. Without memory they are not watched. */
+void hotspot_watch(struct mw_hotspot *hotspot, pid_t tid, mw_addr at, uint32_t size);
+void hotspot_watches_deinit(struct mw_hotspot *hotspot);
 
 /* Free the answers. */
 void hotspot_answers_deinit(struct mw_map *answers);

@@ -47,17 +47,18 @@ class Frames(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.directory = mwlive.tempfile.mkdtemp(prefix='mwlive-java-')
-        subprocess.run(['javac', '--release', '17', '-g', '-d', cls.directory, os.path.join(PROGRAMS, 'Frames.java')], check=True,
-                       timeout=4 * mwlive.PATIENCE)
+        subprocess.run(['javac', '--release', '17', '-g', '-d', cls.directory,
+                        *(os.path.join(PROGRAMS, name) for name in ('Frames.java', 'Unloaded.java'))],
+                       check=True, timeout=4 * mwlive.PATIENCE)
 
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.directory, ignore_errors=True)
 
-    def run_frames(self, java, rounds, *options):
+    def run_frames(self, java, rounds, *options, program='Frames'):
         answer = os.path.join(mwrec.directory(self), 'answer')
         target = mwlive.Target(self, 'java', argv=[java, '-XX:+UseSerialGC', '-XX:CompileCommand=quiet',
-                                                   '-XX:CompileCommand=dontinline,Frames.helper', *options, '-cp', self.directory, 'Frames',
+                                                   '-XX:CompileCommand=dontinline,Frames.helper', *options, '-cp', self.directory, program,
                                                    str(rounds), answer])
         watch = mwlive.Watch(self, target.pid)
         target.go()
@@ -73,7 +74,7 @@ class Frames(unittest.TestCase):
                 known[frames] = (before[0] + int(blocks), before[1] + int(size))
         return report, known
 
-    def compare(self, report, known):
+    def compare(self, report, known, take='Frames.take:'):
         found = collections.defaultdict(lambda: [0, 0])
         for stack in report['stacks']:
             frames = [told(f) for f in stack['frames'] if f['language'] == 'java' and not f['function'].startswith('~')]
@@ -81,7 +82,7 @@ class Frames(unittest.TestCase):
             # What the virtual machine needs itself for a line, as to find a native method, is not the program's.
             if not frames or not frames[0].startswith('jdk.internal.misc.Unsafe.allocateMemory0') or native > 2:
                 continue
-            while frames and not frames[0].startswith('Frames.take:'):
+            while frames and not frames[0].startswith(take):
                 del frames[0]
             if frames:
                 found[tuple(frames)][0] += stack['impacting']['count']
@@ -107,6 +108,14 @@ class Frames(unittest.TestCase):
         for version, java in machines().items():
             with self.subTest(version):
                 self.check(java)
+
+    def test_unloaded_classes(self):
+        """Where a class and its code were, others come to be: each stack keeps its own names."""
+        for kind, options in {'interpreted': ['-Xint'], 'compiled': ['-XX:TieredStopAtLevel=1', '-Xbatch']}.items():
+            with self.subTest(kind):
+                report, known = self.run_frames('java', 15, *options, program='Unloaded')
+                self.assertEqual(len(known), 15)
+                self.compare(report, known, 'Unloaded.take:')
 
 
 if __name__ == '__main__':

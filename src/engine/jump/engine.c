@@ -405,6 +405,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 
 	if (process->signalled && jump_has_exited(process))
 		return look_alive(process);
+	jump_java_serve(process, now);
 	if (is_quiet(process, now))
 		return NULL;
 	process->last.served_ns = now;

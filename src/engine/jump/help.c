@@ -27,6 +27,9 @@
 #define MOST_LATE  4096u
 #define NO_MODULE  UINT32_MAX /* of code that is in no file */
 
+#define JAVA_NS    UINT64_C(10000000) /* between two looks at what has changed in a Java virtual machine, */
+#define JAVA_SHARE 128                /* … of which each takes a part in so many of the time */
+
 #define ASKED_WORDS    2048u             /* of the stack of a thread that asks */
 #define ASKED_NS       UINT64_C(2000000) /* of CPU time, for one that asks */
 #define COLLECTOR_SIZE 64u               /* bytes of mw_generated_code.collector where its call may be */
@@ -475,6 +478,29 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 			*cut = MW_STACK_BROKEN;
 		}
 	}
+}
+
+/*
+ * The recorder knows stacks by addresses, which are the same where one class, or one method's code, has come to stand in
+ * another's place: it is to tell each stack anew then.
+ */
+void jump_java_serve(struct jump_process *process, uint64_t now)
+{
+	const struct jump_shared *shared = &process->recorder.shared;
+	struct mw_ring_stack_entry *entries = (void *)(shared->base + shared->geometry.stacks);
+	uint64_t begin;
+	bool changed;
+
+	if (!mw_java_is_there(&process->survey.java) || now < process->last.java_next_ns)
+		return;
+	begin = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID);
+	changed = mw_java_has_changed(&process->survey.java);
+	process->last.java_next_ns = now + JAVA_NS + JAVA_SHARE * (mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) - begin);
+	if (!changed)
+		return;
+	for (uint32_t i = 0; i < shared->geometry.stack_count; i++)
+		__atomic_store_n(&entries[i].tag, 0, __ATOMIC_RELAXED);
+	new_generation(process);
 }
 
 static struct mw_error *help_interpreted(void *context, const struct mw_interpreted *interpreted,

@@ -192,6 +192,7 @@ struct jump_transition {
 /* When it was last done (engine.c). */
 struct jump_last {
 	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns, served_ns, made_ns;
+	uint64_t java_next_ns;      /* when it is to be done next */
 	uint64_t counted, event_ns; /* what the recorder had counted, and when that was last another */
 };
 
@@ -506,6 +507,8 @@ void jump_learn_from_stacks(struct jump_process *process);
 uint32_t jump_learned_check(struct jump_process *process, struct mw_raw_frame *frames, uint32_t count);
 /* Forget what was in modules that are gone, before there is a new generation. */
 void jump_learned_tidy(struct jump_process *process);
+/* Have stacks told anew where frames of theirs have other names now; `now` as jump_now() tells. */
+void jump_java_serve(struct jump_process *process, uint64_t now);
 
 /* patch.c: which functions get a jump, and can they have one. Before anything is stopped. */
 /* Plan what came since the last time. `why` of detours says what is refused. */

@@ -84,9 +84,11 @@ struct pc_desc {
 
 static const struct symbol outer_name = {.length = 5, .body = "outer"}, inner_name = {.length = 5, .body = "inner"},
 			   class_name = {.length = 13, .body = "shop/cart/Box"},
+			   other_name = {.length = 13, .body = "shop/cart/Can"},
 			   hidden_name = {.length = 20, .body = "shop/Main$$Lambda+0x"},
 			   source_name = {.length = 8, .body = "Box.java"};
-static const struct klass box = {.name = &class_name}, hidden = {.name = &hidden_name};
+static struct klass box = {.name = &class_name};
+static const struct klass hidden = {.name = &hidden_name};
 static struct pool pool = {
 	.holder = &box, .length = 8, .source = 3, .entries = {NULL, &outer_name, &inner_name, &source_name}};
 static struct pool hidden_pool = {.holder = &hidden, .length = 8, .entries = {NULL, &outer_name}};
@@ -460,6 +462,36 @@ static void interpreted_methods_are_named(void **state)
 	assert_frame(rig, number, "(Java code that is gone)", NULL, 0);
 }
 
+/* A class stands where another of its shape has been: all but its name is the same. */
+static void a_class_in_another_s_place_has_its_own_name(void **state)
+{
+	struct rig *rig = *state;
+	mw_addr at = (uintptr_t)outer_const.code;
+	uint32_t number;
+
+	assert_null(mw_hotspot_name_interpreted(rig->hotspot, getpid(), (uintptr_t)&outer, at, &number));
+	assert_frame(rig, number, "shop.cart.Box.outer", "Box.java", 7);
+	assert_false(mw_hotspot_has_changed(rig->hotspot, getpid()));
+	box.name = &other_name;
+	assert_true(mw_hotspot_has_changed(rig->hotspot, getpid()));
+	assert_null(mw_hotspot_name_interpreted(rig->hotspot, getpid(), (uintptr_t)&outer, at, &number));
+	assert_frame(rig, number, "shop.cart.Can.outer", "Box.java", 7);
+	assert_false(mw_hotspot_has_changed(rig->hotspot, getpid()));
+	box.name = &class_name;
+}
+
+static void compiled_code_in_other_s_place_is_noticed(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t numbers[4];
+
+	(void)name(rig, code_of(rig) + 80, numbers);
+	assert_false(mw_hotspot_has_changed(rig->hotspot, getpid()));
+	rig->blob->compile_id++;
+	assert_true(mw_hotspot_has_changed(rig->hotspot, getpid()));
+	assert_false(mw_hotspot_has_changed(rig->hotspot, getpid()));
+}
+
 /* Scopes that are their own callers, and the like, end. */
 static void circles_end(void **state)
 {
@@ -653,6 +685,8 @@ UNIT_GROUP(hotspot)
 		OF_BOTH(replaced_code_is_named_anew),
 		OF_BOTH(a_frame_that_is_to_be_interpreted_keeps_its_address),
 		OF_BOTH(interpreted_methods_are_named),
+		OF_BOTH(a_class_in_another_s_place_has_its_own_name),
+		OF_BOTH(compiled_code_in_other_s_place_is_noticed),
 		OF_BOTH(circles_end),
 		OF_BOTH(any_bytes_are_survived),
 		OF_BOTH(spaces_are_told),
