@@ -319,9 +319,13 @@ static inline enum stub_step walk_plain(const struct stub_rows *rows, struct sta
 }
 
 /* Code that was made at run time says of the places where it has called something what its frames are, of no other. */
-static inline bool is_made(uint64_t row)
+static inline bool is_made(struct mw_ring_control *control, uint64_t pc)
 {
-	return mw_row_kind(row) == MW_ROW_CALLED || mw_row_kind(row) >= MW_ROW_ASK;
+	const struct mw_ring_code *code = find_code(control, pc - 1);
+	uint64_t row = stub_row(control, pc);
+
+	return mw_row_kind(row) == MW_ROW_CALLED || mw_row_kind(row) >= MW_ROW_ASK ||
+	       (code && mw_row_kind(code->whole) == MW_ROW_ASK);
 }
 
 /* A frame of HotSpot's interpreter. False: there is no room. */
@@ -394,8 +398,7 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 	stack->hash = hashed(stack->hash, MW_ROW_SIGNAL);
 	stack->crossed = true;
 	step = frame_cross(visit, frame);
-	if (step == STUB_CALLER && is_made(stub_row(visit->control, frame->pc)) &&
-	    keep(stack, frame->pc, visit->control->depth))
+	if (step == STUB_CALLER && is_made(visit->control, frame->pc) && keep(stack, frame->pc, visit->control->depth))
 		return STUB_FOREIGN;
 	return step;
 }

@@ -48,7 +48,7 @@ class Frames(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = mwlive.tempfile.mkdtemp(prefix='mwlive-java-')
         subprocess.run(['javac', '--release', '17', '-g', '-d', cls.directory,
-                        *(os.path.join(PROGRAMS, name) for name in ('Frames.java', 'Unloaded.java'))],
+                        *(os.path.join(PROGRAMS, name) for name in ('Frames.java', 'Overflow.java', 'Unloaded.java'))],
                        check=True, timeout=4 * mwlive.PATIENCE)
 
     @classmethod
@@ -116,6 +116,21 @@ class Frames(unittest.TestCase):
                 report, known = self.run_frames('java', 15, *options, program='Unloaded')
                 self.assertEqual(len(known), 15)
                 self.compare(report, known, 'Unloaded.take:')
+
+    def test_signals_at_a_method_s_beginning(self):
+        """A frame that is not set up yet leads nowhere: the stack ends there, and says so."""
+        target = mwlive.Target(self, 'java', argv=['java', '-XX:+UseSerialGC', '-cp', self.directory, 'Overflow', '3000'])
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        target.done(4 * mwlive.PATIENCE)
+        report = watch.stop()
+        target.finish()
+        struck = [[f['function'] for f in stack['frames']] for stack in report['stacks']
+                  if any(f['function'] == '__restore_rt' for f in stack['frames'])]
+        self.assertTrue(struck)
+        for stack in struck:
+            self.assertIn('Overflow.deep', stack[stack.index('__restore_rt') + 1:])
+            self.assertNotIn(None, stack)
 
 
 if __name__ == '__main__':
