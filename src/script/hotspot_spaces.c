@@ -158,36 +158,58 @@ static bool is_anonymous(const struct mw_mapping *mapping)
 	return !mapping->inode && !mapping->shared && !mapping->exec;
 }
 
+/* What lies between the known spaces around an address. The kernel may have joined mappings of several. */
+static struct mw_hotspot_range room_at(const struct spaces *spaces, mw_addr addr)
+{
+	struct mw_hotspot_range room = {0, UINT64_MAX};
+
+	for (size_t i = 0; i < spaces->count; i++) {
+		const struct mw_hotspot_space *space = &spaces->items[i];
+
+		if (space->high <= addr && space->high > room.low)
+			room.low = space->high;
+		if (space->low > addr && space->low < room.high)
+			room.high = space->low;
+	}
+	return room;
+}
+
 /* Where the anonymous memory around a mapping begins that no other kind of memory cuts off from it, `within` bytes of
  * `addr`; metaspace is reserved at multiples of 16 MiB, or of 4 MiB in older versions. */
-static mw_addr begin_of(const struct spaces *spaces, const struct mw_mapping *mapping, mw_addr addr, uint64_t within)
+static mw_addr begin_of(const struct spaces *spaces, const struct mw_mapping *mapping, mw_addr addr, mw_addr floor,
+			uint64_t within)
 {
-	mw_addr low = mapping->start;
+	mw_addr low = mapping->start, start = mapping->start > floor ? mapping->start : floor;
 
 	for (const struct mw_mapping *before = mapping; before > spaces->maps.items; before--, low = before->start)
 		if (before[-1].end != before->start || !is_anonymous(&before[-1]) || addr - before[-1].start > within)
 			break;
+	if (low < floor)
+		low = floor;
 	for (unsigned shift = 24; shift >= 22; shift -= 2) {
 		mw_addr aligned = (low + ((1u << shift) - 1)) >> shift << shift;
 
-		if (aligned <= mapping->start && aligned >= low)
+		if (aligned <= start && aligned >= low)
 			return aligned;
 	}
-	return mapping->start;
+	return start;
 }
 
 /* Classes are where one was found, and in what is reserved for more of them. */
 static void add_classes(struct spaces *spaces, const char *name, mw_addr addr, uint64_t reserved)
 {
 	const struct mw_mapping *mapping = mw_maps_find(&spaces->maps, addr), *end;
+	struct mw_hotspot_range room = room_at(spaces, addr);
 	mw_addr low, high;
 
 	if (!mapping || !is_anonymous(mapping) || !mapping->write || overlaps(spaces, addr, addr + 1))
 		return;
-	low = begin_of(spaces, mapping, addr, reserved);
+	low = begin_of(spaces, mapping, addr, room.low, reserved);
 	end = spaces->maps.items + spaces->maps.count;
 	for (high = mapping->start; mapping < end && mapping->start == high && is_anonymous(mapping); mapping++)
 		high = mapping->end;
+	if (high > room.high)
+		high = room.high;
 	if (high - low > reserved)
 		high = low + reserved;
 	if (addr < high)

@@ -220,6 +220,8 @@ STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64
 
 /* rows.c: the row of the code that returns to `pc`. */
 STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
+/* The code that holds `at`, or NULL. */
+STUB_API const struct mw_ring_code *stub_code_find(struct mw_ring_control *control, uint64_t at);
 
 /* Where rows are looked for, as it is now. */
 struct stub_rows {

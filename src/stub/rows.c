@@ -2,8 +2,8 @@
 /* rows.c: the row of a pc, found in what memwatch has published (recorder.h, memwatch/ring.h). */
 #include "stub/recorder.h"
 
-/* The code that holds `at`, or NULL. Nothing outside the shared memory is read, whatever stands there. */
-static const struct mw_ring_code *find_code(struct mw_ring_control *control, uint64_t at)
+/* Nothing outside the shared memory is read, whatever stands there. */
+const struct mw_ring_code *stub_code_find(struct mw_ring_control *control, uint64_t at)
 {
 	uint64_t offset = __atomic_load_n(&control->index, __ATOMIC_ACQUIRE), size = control->size, low = 0, high;
 	const struct mw_ring_index *index;
@@ -84,7 +84,7 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 
 	if (pc == (uint64_t)(uintptr_t)mw_stub_returned) {
 		row = mw_row(MW_ROW_OURS, STUB_LINK_SIZE, MW_ROW_FP_SAME, 0);
-	} else if ((code = find_code(control, pc - 1))) {
+	} else if ((code = stub_code_find(control, pc - 1))) {
 		row = find_in(control, code, pc - 1);
 		if (mw_row_kind(row) == MW_ROW_NONE)
 			row = code->whole;

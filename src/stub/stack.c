@@ -321,7 +321,7 @@ static inline enum stub_step walk_plain(const struct stub_rows *rows, struct sta
 /* Code that was made at run time says of the places where it has called something what its frames are, of no other. */
 static inline bool is_made(struct mw_ring_control *control, uint64_t pc)
 {
-	const struct mw_ring_code *code = find_code(control, pc - 1);
+	const struct mw_ring_code *code = stub_code_find(control, pc - 1);
 	uint64_t row = stub_row(control, pc);
 
 	return mw_row_kind(row) == MW_ROW_CALLED || mw_row_kind(row) >= MW_ROW_ASK ||

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a Java virtual machine has its memory for: in the account of a heap and in a window's report, against what the
+virtual machine itself tells (-XX:NativeMemoryTracking) and what the kernel does (smaps); growth of the Java heap."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+import mwlive
+import mwrec
+from live_java_frames import PROGRAMS, machines
+
+PAGE, KIB, MIB = 1 << 12, 1 << 10, 1 << 20
+FIRST, MORE = 40, 60  # MiB kept by the program
+# What the virtual machine tells by category, and the account by name. Of the first three all is reserved for it alone.
+CATEGORIES = {'Java heap': r'Java Heap \((reserved=(\d+)KB, committed=(\d+)KB)',
+              'class space': r'Class space:\)\s+\( *(reserved=(\d+)KB, committed=(\d+)KB)',
+              'metaspace': r'Metaspace \([^-]*?\(mmap: (reserved=(\d+)KB, committed=(\d+)KB)',
+              'code cache': r'Code \([^-]*?\(mmap: (reserved=(\d+)KB, committed=(\d+)KB)',
+              'card table': r'GC \([^-]*?\(mmap: (reserved=(\d+)KB, committed=(\d+)KB)'}
+EXACT = ('Java heap', 'class space', 'metaspace')
+# The archive of classes is left out: parts of the heap may be mapped from it, as files' data.
+# And nothing is compiled, once it is idle.
+OPTIONS = ('-Xshare:off', '-Xms256m', '-Xmx256m', '-XX:NativeMemoryTracking=summary', '-XX:-UsePerfData', '-Xint')
+COLLECTORS = ('-XX:+UseSerialGC', '-XX:+UseParallelGC', '-XX:+UseG1GC')
+
+
+def resident(pid):
+    """As smaps has it."""
+    with open(f'/proc/{pid}/smaps', encoding='utf-8') as smaps:
+        return sum(int(line.split()[1]) * KIB for line in smaps if line.startswith('Rss:'))
+
+
+@unittest.skipUnless(shutil.which('javac') and shutil.which('jcmd'), 'there is no JDK')
+class Space(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = mwlive.tempfile.mkdtemp(prefix='mwlive-java-')
+        subprocess.run(['javac', '--release', '17', '-d', cls.directory, os.path.join(PROGRAMS, 'Spaces.java')], check=True,
+                       timeout=4 * mwlive.PATIENCE)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.directory, ignore_errors=True)
+
+    def start(self, java, *options):
+        return mwlive.Target(self, 'java', argv=[java, *OPTIONS, *options, '-cp', self.directory, 'Spaces', str(FIRST), str(MORE)])
+
+    def told(self, pid):
+        """By name: reserved and committed."""
+        run = subprocess.run(['jcmd', str(pid), 'VM.native_memory', 'summary'], capture_output=True, text=True,
+                             timeout=2 * mwlive.PATIENCE, check=True)
+        found = {name: re.search(pattern, run.stdout) for name, pattern in CATEGORIES.items()}
+        self.assertEqual([name for name, match in found.items() if not match], [], run.stdout)
+        return {name: (int(match[2]) * KIB, int(match[3]) * KIB) for name, match in found.items()}
+
+    def check_regions(self, regions, told):
+        for name, region in regions.items():
+            reserved, committed = told[name]
+            with self.subTest(name):
+                self.assertLessEqual(region['resident'], committed)
+                if name in EXACT:
+                    self.assertEqual(region['reserved'], reserved)
+                else:
+                    self.assertLessEqual(region['reserved'], reserved)
+
+    def check_window(self, java, collector):
+        target = self.start(java, collector)
+        kept = mwrec.Kept(self, target.pid)
+        target.go()
+        target.done()
+        # To be compared, all of its code would become resident.
+        report = kept.watch.stop(intact=False)
+        kept.check_same()
+        idle = resident(target.pid)
+        told = self.told(target.pid)
+        space = report['address_space']
+        named = {item['name']: item for item in space['named']}
+        self.assertEqual(set(named), set(CATEGORIES))
+        self.check_regions({name: item['end'] for name, item in named.items()}, told)
+        for moment in ('start', 'end'):
+            for what in ('reserved', 'resident'):
+                self.assertLess(sum(item[moment][what] for item in named.values()), space[moment]['anonymous'][what])
+        found = sum(kind['resident'] for name, kind in space['end'].items() if name != 'memwatch')
+        self.assertAlmostEqual(found, idle, delta=4 * PAGE)
+        self.check_growth(report, named['Java heap'], kept, collector)
+        target.finish()
+
+    def check_growth(self, report, heap, kept, collector):
+        grown = heap['end']['resident'] - heap['start']['resident']
+        runtime, = report['runtimes']
+        self.assertEqual((runtime['name'], runtime['growth'], runtime['blocks']), ('jvm', grown, min(grown, heap['blocks'])))
+        if collector != '-XX:+UseSerialGC':
+            return
+        # All of the heap is committed before the window. Its old generation takes what is kept, its young one is used as well.
+        self.assertGreaterEqual(grown, MORE * MIB)
+        self.assertEqual(heap['blocks'], 0)
+        self.assertTrue(report['rss_growth']['unexplained'])
+        text = ' '.join(mwlive.memwatch(self, 'report', kept.path, '--all')[0].split())
+        self.assertRegex(text, r'OPEN RSS \+\S+ MiB: \S+ \S+ explained by blocks not freed, \S+ MiB anonymous mappings '
+                               r'\(\S+ MiB of it in the Java heap\)')
+        self.assertIn('jcmd PID GC.heap_dump FILE', text)
+        self.assertRegex(text, r' Java heap 256\.0 MiB 256\.0 MiB 0 B \S+ MiB \S+ MiB \+\S+ MiB ')
+
+    def check_account(self, java, collector):
+        target = self.start(java, collector)
+        told = self.told(target.pid)
+        os.kill(target.pid, signal.SIGSTOP)
+        mwlive.wait_until(lambda: all(mwlive.state(tid) == 'T' for tid in mwlive.tids(target.pid)), 'it has stopped')
+        account = json.loads(mwlive.memwatch(self, 'heap', '-p', target.pid, '--json', '-')[0])
+        # To be copied, it touches a page or two.
+        self.assertEqual(account['rss'], resident(target.pid))
+        os.kill(target.pid, signal.SIGCONT)
+        self.assertEqual(sum(line['bytes'] for line in account['account']), account['rss'])
+        lines = {line['detail']: line['bytes'] for line in account['account'] if line['name'] == 'Java virtual machine'}
+        self.assertEqual(set(lines), set(CATEGORIES))
+        for name, size in lines.items():
+            self.assertLessEqual(size, told[name][1], name)
+        self.assertGreaterEqual(lines['Java heap'], FIRST * MIB)
+        stacks = [line for line in account['account'] if line['name'] == 'stacks']
+        self.assertEqual(len(stacks), 1)
+        target.finish()
+
+    def each(self, check):
+        for version, java in machines().items():
+            for collector in COLLECTORS:
+                with self.subTest(version=version, collector=collector):
+                    check(java, collector)
+
+    def test_windows(self):
+        self.each(self.check_window)
+
+    def test_accounts(self):
+        self.each(self.check_account)
+
+
+if __name__ == '__main__':
+    mwlive.main()
