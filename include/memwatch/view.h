@@ -219,9 +219,9 @@ struct mw_report_runtime {
 	const char *name; /* "python", … */
 	const char *heap; /* what it keeps in anonymous mappings; NULL: nothing */
 	const char *text;
-	/* By what these mappings became more in the window, bytes of the RSS; MW_SIZE_UNKNOWN: not known. And what of it
-	 * the mappings' share of mw_report_rss.blocks is. */
-	uint64_t growth, blocks;
+	bool has_growth; /* are these mappings known? */
+	uint64_t growth; /* … what their part of the RSS grew by in the window, bytes */
+	uint64_t blocks; /* … and what blocks that were not freed explain of it */
 };
 
 /* Modules in the stacks of suspects whose functions have no names, and how these are had. */

@@ -412,6 +412,17 @@ static json_t *nameless_command_value(const struct mw_report_nameless *nameless)
 	return value;
 }
 
+static json_t *runtime_value(const struct mw_report_runtime *runtime)
+{
+	json_t *value = MW_OBJECT(MW_OF(runtime, name), MW_OF(runtime, text), MW_OF(runtime, heap));
+
+	if (runtime->has_growth) {
+		mw_json_set(&value, "growth", MW_VALUE(runtime->growth));
+		mw_json_set(&value, "blocks", MW_VALUE(runtime->blocks));
+	}
+	return value;
+}
+
 static json_t *target_value(const struct mw_report *report)
 {
 	bool exited = report->target.has_exit_status, known = report->target.launched || report->target.attached;
@@ -654,11 +665,7 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "nameless", mw_json_texts(report->nameless.modules, report->nameless.module_count));
 	put_member(writer, "nameless_hint", mw_json_text(mw_text_nameless_hint(&report->nameless)));
 	put_member(writer, "nameless_command", nameless_command_value(&report->nameless));
-	put_member(writer, "runtimes",
-		   MW_ARRAY(i, report->runtime_count,
-			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text),
-				      MW_OF(&report->runtimes[i], heap), MW_OF(&report->runtimes[i], growth),
-				      MW_OF(&report->runtimes[i], blocks))));
+	put_member(writer, "runtimes", MW_ARRAY(i, report->runtime_count, runtime_value(&report->runtimes[i])));
 	put_member(writer, "frames_missing", mw_json_text(report->frames_missing));
 	put_member(writer, "rss_growth", mw_json_rss(&report->rss));
 	if (report->change)

@@ -45,16 +45,20 @@ static json_t *named_value(const struct mw_report_named *named)
 
 json_t *mw_json_space(const struct mw_report_space *space)
 {
+	json_t *value;
+
 	if (!space)
 		return json_null();
-	return MW_OBJECT(MW_KEY("start", moment_value(&space->start)), MW_KEY("end", moment_value(&space->end)),
-			 MW_KEY("arenas", MW_OBJECT(MW_KEY("start", arenas_value(&space->start)),
-						    MW_KEY("end", arenas_value(&space->end)))),
-			 MW_KEY("named", MW_ARRAY(i, space->named_count, named_value(&space->named[i]))),
-			 MW_KEY("unattributed", space->has_unattributed
-							? MW_ARRAY(i, space->unattributed_count,
-								   unattributed_value(&space->unattributed[i]))
-							: json_null()));
+	value = MW_OBJECT(MW_KEY("start", moment_value(&space->start)), MW_KEY("end", moment_value(&space->end)),
+			  MW_KEY("arenas", MW_OBJECT(MW_KEY("start", arenas_value(&space->start)),
+						     MW_KEY("end", arenas_value(&space->end)))),
+			  MW_KEY("unattributed", space->has_unattributed
+							 ? MW_ARRAY(i, space->unattributed_count,
+								    unattributed_value(&space->unattributed[i]))
+							 : json_null()));
+	if (space->named_count)
+		mw_json_set(&value, "named", MW_ARRAY(i, space->named_count, named_value(&space->named[i])));
+	return value;
 }
 
 json_t *mw_json_rss(const struct mw_report_rss *rss)

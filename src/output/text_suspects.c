@@ -223,7 +223,7 @@ static void add_heap(struct mw_line *line, const struct mw_report_runtime *runti
 	uint64_t bytes = runtime->growth - runtime->blocks;
 
 	mw_line_printf(line, "%s", before);
-	if (runtime->growth != MW_SIZE_UNKNOWN)
+	if (runtime->has_growth)
 		mw_line_printf(line, "%s of it in ", mw_show_size(bytes < most ? bytes : most).text);
 	mw_line_printf(line, "%s%s", runtime->heap, after);
 }

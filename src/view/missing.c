@@ -117,41 +117,39 @@ static bool has_both_ends(const struct mw_report *report)
 	       report->window.to >= report->window.seconds;
 }
 
-/* Of the mappings that are named so; *blocks is what blocks explain of it. */
-static uint64_t find_heap_growth(const struct mw_report *report, const char *region, uint64_t *blocks)
+/* Of the mappings that are named so. */
+static void find_heap_growth(const struct mw_report *report, const char *region, struct mw_report_runtime *runtime)
 {
-	*blocks = 0;
-	if (!region || !has_both_ends(report))
-		return MW_SIZE_UNKNOWN;
-	for (size_t i = 0; i < report->space->named_count; i++) {
+	for (size_t i = 0; region && has_both_ends(report) && i < report->space->named_count; i++) {
 		const struct mw_report_named *named = &report->space->named[i];
-		uint64_t start = named->start.resident, end = named->end.resident, growth;
+		uint64_t start = named->start.resident, end = named->end.resident;
 
-		if (strcmp(named->name, region) != 0)
+		if (strcmp(named->name, region) != 0 || start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN ||
+		    named->blocks == MW_SIZE_UNKNOWN)
 			continue;
-		if (start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN || named->blocks == MW_SIZE_UNKNOWN)
-			break;
-		growth = end > start ? end - start : 0;
-		*blocks = named->blocks < growth ? named->blocks : growth;
-		return growth;
+		runtime->has_growth = true;
+		runtime->growth = end > start ? end - start : 0;
+		runtime->blocks = named->blocks < runtime->growth ? named->blocks : runtime->growth;
 	}
-	return MW_SIZE_UNKNOWN;
 }
 
 static struct mw_error *find_runtimes(const struct mw_summary_input *input, struct mw_arena *arena,
 				      struct mw_report *report)
 {
-	uint64_t blocks;
-
 	report->runtimes = mw_arena_array(arena, MW_RUNTIMES, sizeof(*report->runtimes));
 	if (!report->runtimes)
 		return mw_error_nomem();
 	report->frames_missing = input->target ? mw_arena_string(arena, input->target->frames_missing) : NULL;
-	for (unsigned i = 0; i < MW_RUNTIMES && input->target; i++)
-		if (input->target->runtimes >> i & 1)
-			report->runtimes[report->runtime_count++] = (struct mw_report_runtime){
-				mw_runtimes[i].name, mw_runtimes[i].heap, mw_runtimes[i].text,
-				find_heap_growth(report, mw_runtimes[i].region, &blocks), blocks};
+	for (unsigned i = 0; i < MW_RUNTIMES && input->target; i++) {
+		struct mw_report_runtime *runtime = &report->runtimes[report->runtime_count];
+
+		if (!(input->target->runtimes >> i & 1))
+			continue;
+		*runtime = (struct mw_report_runtime){
+			.name = mw_runtimes[i].name, .heap = mw_runtimes[i].heap, .text = mw_runtimes[i].text};
+		find_heap_growth(report, mw_runtimes[i].region, runtime);
+		report->runtime_count++;
+	}
 	return NULL;
 }
 

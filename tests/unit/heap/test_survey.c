@@ -15,15 +15,17 @@
 #define BASE     UINT64_C(0x7f0000000000)
 #define PAGES    600u
 #define MAPPINGS 40u
+#define SPACES   8u
 
 /* What a byte is for, byte by byte: the account made the slow way. */
-enum use { NOTHING, LIVE, FREE, OWN, OTHER, CODE, DATA, SHARED, ZEROED, USES };
+enum use { NOTHING, LIVE, FREE, OWN, OTHER, CODE, DATA, SHARED, ZEROED, JAVA, USES };
 
 struct rig {
 	uint8_t uses[PAGES * PAGE];
 	bool resident[PAGES], swapped[PAGES];
 	struct mw_image_mapping mappings[MAPPINGS];
 	struct mw_image_run runs[PAGES];
+	struct mw_hotspot_space spaces[SPACES];
 	struct mw_image image;
 	struct mw_blocks *blocks;
 	struct mw_modules *modules;
@@ -137,6 +139,23 @@ static void make_span(struct rig *rig, const struct mw_image_mapping *mapping)
 	}
 }
 
+/* Ranges of a virtual machine's, over whatever is there: what is anonymous in them, and no allocator's, is its. */
+static void make_spaces(struct rig *rig)
+{
+	mw_addr at = BASE;
+
+	for (size_t i = 0; i < SPACES; i++) {
+		struct mw_hotspot_space *space = &rig->spaces[i];
+
+		space->low = at + PAGE * roll(rig, 20);
+		space->high = at = space->low + PAGE * (1 + roll(rig, 50));
+		strcpy(space->name, "Java heap");
+		for (mw_addr byte = space->low; byte < space->high; byte++)
+			if (rig->uses[byte - BASE] == OTHER)
+				rig->uses[byte - BASE] = JAVA;
+	}
+}
+
 static void sum_slowly(const struct rig *rig, uint64_t resident[USES], uint64_t swapped[USES])
 {
 	for (size_t i = 0; i < sizeof(rig->uses); i++) {
@@ -163,7 +182,9 @@ static void check(struct rig *rig)
 					      .blocks = rig->blocks,
 					      .modules = rig->modules,
 					      .classes = rig->classes,
-					      .by = MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE};
+					      .by = MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
+					      .spaces = rig->spaces,
+					      .space_count = SPACES};
 	struct mw_heap_report *report = calloc(1, sizeof(*report));
 	uint64_t resident[USES] = {0}, swapped[USES] = {0}, all = 0;
 	struct mw_amount grouped = {0};
@@ -175,6 +196,8 @@ static void check(struct rig *rig)
 	check_line(report, "free, kept by the allocator", resident[FREE], swapped[FREE]);
 	check_line(report, "allocator bookkeeping", resident[OWN], swapped[OWN]);
 	check_line(report, "other anonymous memory", resident[OTHER], swapped[OTHER]);
+	check_line(report, "Java virtual machine", resident[JAVA], swapped[JAVA]);
+	assert_int_equal(mw_survey_mapped(&input, BASE, BASE + PAGES * PAGE), resident[OTHER]);
 	check_line(report, "code", resident[CODE], swapped[CODE]);
 	check_line(report, "file data", resident[DATA], swapped[DATA]);
 	check_line(report, "shared memory", resident[SHARED], swapped[SHARED]);
@@ -212,6 +235,7 @@ static void test_account(void **state)
 		for (size_t i = 0; i < rig->image.mapping_count; i++)
 			if (!rig->mappings[i].inode && !rig->mappings[i].shared && roll(rig, 3))
 				make_span(rig, &rig->mappings[i]);
+		make_spaces(rig);
 		assert_null(mw_blocks_finish(rig->blocks));
 		assert_null(mw_modules_create(&rig->modules));
 		assert_null(mw_classes_create(&rig->image, rig->modules, &rig->classes));

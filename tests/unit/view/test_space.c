@@ -124,6 +124,54 @@ static void sums_kinds(void **state)
 	deinit(&world);
 }
 
+static void assert_region(const struct mw_report_region *region, uint64_t count, uint64_t reserved, uint64_t resident)
+{
+	assert_int_equal(region->count, count);
+	assert_int_equal(region->reserved, reserved);
+	assert_int_equal(region->resident, resident);
+}
+
+/* Blocks that touch each other have their part of what is resident, too. */
+static void sums_named(void **state)
+{
+	static const struct mw_stored_mapping before[] = {
+		{0x100000, 0x200000, MW_REGION_ANONYMOUS, 0x1000, "Java heap", false, true},
+		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
+		{0x300000, 0x310000, MW_REGION_FILE_DATA, 0x3000, "Java heap", false, true},
+	};
+	static const struct mw_stored_mapping after[] = {
+		{0x100000, 0x180000, MW_REGION_ANONYMOUS, 0x5000, "Java heap", false, true},
+		{0x180000, 0x1a0000, MW_REGION_ANONYMOUS, 0x6000, "Java heap", false, true},
+		{0x1a0000, 0x200000, MW_REGION_ANONYMOUS, 0, "Java heap", false, false},
+		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
+		{0x400000, 0x410000, MW_REGION_ANONYMOUS, 0x7000, "[anon:mine]", false, true},
+	};
+	const struct mw_space_moment start = MOMENT(before), end = MOMENT(after);
+	struct mw_space_input input = {.start = &start, .end = &end, .at_end = true, .track_vm = true};
+	const struct mw_report_space *space;
+	struct world world;
+
+	(void)state;
+	init(&world);
+	map(&world, MW_KIND_VM, 0x180000, 0x10000);
+	map(&world, MW_KIND_VM, 0x190000, 0x10000);
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	space = world.report.space;
+	assert_int_equal(space->named_count, 2);
+	assert_string_equal(space->named[0].name, "Java heap");
+	assert_region(&space->named[0].start, 1, 0x100000, 0x1000);
+	assert_region(&space->named[0].end, 1, 0x100000, 0xb000);
+	assert_int_equal(space->named[0].blocks, 0x6000);
+	assert_string_equal(space->named[1].name, "[anon:mine]");
+	assert_region(&space->named[1].start, 0, 0, 0);
+	assert_region(&space->named[1].end, 1, 0x10000, 0x7000);
+	assert_int_equal(space->named[1].blocks, 0);
+	input.at_end = false;
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_true(world.report.space->named[0].blocks == UNKNOWN);
+	deinit(&world);
+}
+
 static void assert_unattributed(const struct mw_report_unattributed *item, mw_addr address, uint64_t bytes,
 				uint64_t resident, const char *path)
 {
@@ -342,11 +390,9 @@ static void bears_any_path(void **state)
 UNIT_GROUP(space)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_kinds),
-		cmocka_unit_test(finds_unattributed),
-		cmocka_unit_test(tells_what_of_blocks_is_resident),
-		cmocka_unit_test(names_glibcs_heaps),
-		cmocka_unit_test(names_other_allocators),
+		cmocka_unit_test(sums_kinds),         cmocka_unit_test(sums_named),
+		cmocka_unit_test(finds_unattributed), cmocka_unit_test(tells_what_of_blocks_is_resident),
+		cmocka_unit_test(names_glibcs_heaps), cmocka_unit_test(names_other_allocators),
 		cmocka_unit_test(bears_any_path),
 	};
 
