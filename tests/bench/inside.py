@@ -43,6 +43,8 @@ GOALS = [
     ("short-lived threads", "watched_per_second", "short-lived threads, watched", "at least", 2000,
      "threads a second"),
     ("python dicts", "kept", "python3 allocating dicts keeps", "at least", 0.2, "of the bare rate"),
+    ("java 8 deep", "kept", "Java allocating and freeing 8 calls deep keeps", "at least", 0.15, "of the bare rate"),
+    ("java 30 deep", "kept", "Java allocating and freeing 30 calls deep keeps", "at least", 0.15, "of the bare rate"),
     ("memory", "all_mib", "shared memory at 16 threads", "at most", 64, "MiB"),
     ("stops", "attach_ms", "attach stops 200 threads for", "at most", 50, "ms"),
     ("stops", "detach_ms", "detach stops 200 threads for", "at most", 50, "ms"),
@@ -66,6 +68,38 @@ while True:
         one = {'number': i, 'name': 'a name %d' % i, 'list': [i] * 8, 'inner': {'a': i, 'b': None}}
     count += 500
     struct.pack_into('=Q', board, 0, count)
+"""
+
+JAVA = """
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.*;
+
+public class Pairs {
+    static sun.misc.Unsafe unsafe;
+
+    static int deep(int depth, int size) {
+        if (depth > 0)
+            return deep(depth - 1, size) + 1;
+        unsafe.freeMemory(unsafe.allocateMemory(64 + size));
+        return 0;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        var field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
+        var file = FileChannel.open(Path.of(arguments[0]), StandardOpenOption.READ, StandardOpenOption.WRITE);
+        var board = file.map(FileChannel.MapMode.READ_WRITE, 0, 4096).order(ByteOrder.nativeOrder());
+        int depth = Integer.parseInt(arguments[1]);
+
+        field.setAccessible(true);
+        unsafe = (sun.misc.Unsafe)field.get(null);
+        for (long count = 500;; count += 500) {
+            for (int i = 0; i < 500; i++)
+                deep(depth, i % 64);
+            board.putLong(0, count);
+        }
+    }
+}
 """
 
 
@@ -162,6 +196,21 @@ class Inside:
             try:
                 self.until_begun(board)
                 return self.measure(board, target, 1, directory, options)
+            finally:
+                target.kill()
+                target.wait()
+
+    def java(self, depth):
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board, source = self.board(directory), os.path.join(directory, "Pairs.java")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(JAVA)
+            subprocess.run(["javac", "-nowarn", "-d", directory, source], stderr=subprocess.DEVNULL, check=True)
+            target = subprocess.Popen(["java", "-cp", directory, "Pairs", board.path, str(depth)], stdin=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+            try:
+                self.until_begun(board)
+                return self.measure(board, target, 1, directory)
             finally:
                 target.kill()
                 target.wait()
@@ -394,6 +443,8 @@ class Inside:
         if os.path.exists("/usr/bin/python3"):
             found.append(("python dicts", self.python, repeat))
             found.append(("python objects", lambda: self.python((*EXACT, "--python-objects"), {"PYTHONMALLOC": "pymalloc"}), repeat))
+        if shutil.which("javac"):
+            found += [("java 8 deep", lambda: self.java(8), repeat), ("java 30 deep", lambda: self.java(30), repeat)]
         found += [("memory", self.memory, 1), ("stops", self.stops, repeat), ("idle", self.idle, 1),
                   ("drain", self.drain, 1), ("recording", lambda: recordings.record(self), 1),
                   ("report", lambda: recordings.report(self), 1)]
