@@ -131,6 +131,22 @@ class Space(unittest.TestCase):
                 with self.subTest(version=version, collector=collector):
                     check(java, collector)
 
+    def test_committed_in_the_window(self):
+        """Pieces of the heap touch each other, and are touched by and by: it is known what is resident of each."""
+        for version, java in machines().items():
+            with self.subTest(version):
+                target = self.start(java, '-XX:+UseSerialGC', '-Xms16m')
+                watch = mwlive.Watch(self, target.pid)
+                target.go()
+                target.done()
+                report = watch.stop(intact=False)
+                target.finish()
+                heap, = (item for item in report['address_space']['named'] if item['name'] == 'Java heap')
+                made = [stack for stack in report['stacks'] if stack['kind'] == 'vm' and stack['impacting']['count']]
+                self.assertGreater(sum(stack['impacting']['count'] for stack in made), 1)
+                self.assertNotIn(None, [stack['resident'] for stack in made])
+                self.assertTrue(0 < heap['blocks'] <= sum(stack['resident'] for stack in made))
+
     def test_windows(self):
         self.each(self.check_window)
 
