@@ -169,9 +169,7 @@ struct mw_report_stack {
 	struct mw_amount aofo;          /* as in mw_report_totals */
 	struct mw_report_peak peak;
 	struct mw_spreads spreads; /* of all these, where blocks are sampled */
-	bool has_lifetime;         /* any block freed: of the transient ones */
 	uint64_t lifetime_min_ns, lifetime_median_ns, lifetime_p99_ns, lifetime_max_ns;
-	bool has_ages;                    /* any block impacting */
 	double oldest, newest;            /* when the oldest and the newest impacting block was allocated */
 	struct mw_report_thread *threads; /* with impacting blocks of this stack; only tid, name, impacting */
 	size_t thread_count;
@@ -179,6 +177,8 @@ struct mw_report_stack {
 	struct mw_report_growth growth;
 	const struct mw_report_leaks *leaks; /* NULL: not looked for, or has no blocks that it could be known of */
 	uint32_t group;                      /* src/view's business */
+	bool has_lifetime;                   /* any block freed: lifetimes are of the transient ones */
+	bool has_ages;                       /* any block impacting */
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 

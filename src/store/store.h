@@ -71,6 +71,7 @@ struct mw_stored_thread {
 	const char *name;
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a line of /proc/PID/maps
 struct mw_stored_mapping {
 	mw_addr start, end;
 	uint32_t kind;     /* enum mw_region_kind */

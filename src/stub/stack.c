@@ -337,8 +337,10 @@ static STUB_RARE bool keep_interpreted(struct stack *stack, const struct stub_fr
 		return false;
 	(void)keep(stack, frame->pc | MW_INTERPRETED_FRAME, depth);
 	/* What is wrong with it is found by the step. */
-	if (!frame_fp(frame, &fp) || fp & 7 || fp < frame->sp + MW_INTERPRETED_SIZE || fp >= frame->high)
-		return keep(stack, 0, depth) && keep(stack, 0, depth);
+	if (!frame_fp(frame, &fp) || fp & 7 || fp < frame->sp + MW_INTERPRETED_SIZE || fp >= frame->high) {
+		(void)keep(stack, 0, depth);
+		return keep(stack, 0, depth);
+	}
 	method_at = fp + (uint64_t)(int64_t)MW_INTERPRETED_METHOD;
 	at_at = fp + (uint64_t)(int64_t)MW_INTERPRETED_AT;
 	(void)keep(stack, stub_read(method_at), depth);

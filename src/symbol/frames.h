@@ -37,7 +37,7 @@ static inline uint64_t mw_cursor_take(struct mw_cursor *cursor, size_t size)
 	uint64_t value = 0;
 
 	mw_cursor_skip(cursor, size);
-	if (cursor->ok)
+	if (cursor->ok && from)
 		memcpy(&value, from, size);
 	return value;
 }

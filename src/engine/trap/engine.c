@@ -349,11 +349,11 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 		err = mw_unwinder_libunwind(process->survey.modules, process->arch, &inner);
 	if (!err)
 		err = mw_unwinder_memo(inner, process->arch, &process->unwinder);
-	process->fallback = inner ? mw_unwinder_libunwind_fallback(inner) : NULL;
 	if (err) {
 		process_destroy(process);
 		return err;
 	}
+	process->fallback = mw_unwinder_libunwind_fallback(inner);
 	process->fallback->made = &process->survey.java.made;
 	*out = process;
 	return NULL;
