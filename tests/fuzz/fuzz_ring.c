@@ -232,6 +232,36 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 	*cut = MW_STACK_COMPLETE;
 }
 
+/* There is no Java virtual machine. */
+void jump_learn_asked(struct jump_process *process, const struct mw_ring_slot *slot, mw_addr pc)
+{
+	(void)process, (void)slot, (void)pc;
+}
+
+bool mw_hotspot_is_there(const struct mw_hotspot *hotspot)
+{
+	(void)hotspot;
+	return false;
+}
+
+bool mw_hotspot_is_awaited(const struct mw_hotspot *hotspot)
+{
+	(void)hotspot;
+	return false;
+}
+
+unsigned mw_hotspot_ranges(const struct mw_hotspot *hotspot, struct mw_hotspot_range *out, unsigned capacity)
+{
+	(void)hotspot, (void)out, (void)capacity;
+	return 0;
+}
+
+struct mw_error *mw_hotspot_take_in(struct mw_hotspot *hotspot, pid_t tid)
+{
+	(void)hotspot, (void)tid;
+	return NULL;
+}
+
 struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid)
 {
 	(void)script, (void)tid;
