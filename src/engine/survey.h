@@ -88,7 +88,7 @@ struct mw_named_function {
 /* Find these in a file: once, whoever asks (mw_elf_fact). Errors: MEMORY; those of reading its symbols. */
 struct mw_error *mw_survey_find_named(struct mw_elf *elf, struct mw_named_function *named, size_t count) MW_MUST_CHECK;
 
-/* Of `options` it is told what to track. Errors: MEMORY. */
+/* `options` say what to track. Errors: MEMORY. */
 struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid,
 				const struct mw_engine_options *options) MW_MUST_CHECK;
 /* A zeroed one is fine. */

@@ -83,7 +83,7 @@ static Elf64_Rela note_at(const struct pointers *pointers, uint64_t number)
 	return note;
 }
 
-/* Where the pointer at that place will point to, by what the loader is told; 0: it is not told anything. */
+/* Where the pointer at that place will point to, by its relocation; 0: there is none. */
 static uint64_t relocated(const struct pointers *pointers, uint64_t vaddr)
 {
 	for (uint64_t i = 0; i < pointers->count; i++) {
@@ -262,7 +262,7 @@ struct mw_error *mw_go_table_of(struct mw_elf *elf, const struct mw_go_table **o
 
 /* --- functions ---------------------------------------------------------------------------------------------- */
 
-/* The begin of function `number`, or where the last one ends; and its record. */
+/* The start of function `number`, or where the last one ends; and its record. */
 static uint64_t entry_at(const struct mw_go_table *table, uint64_t number, uint64_t *record, bool *good)
 {
 	size_t size = table->absolute ? POINTER : sizeof(uint32_t);

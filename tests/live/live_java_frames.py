@@ -125,11 +125,11 @@ class Frames(unittest.TestCase):
         target.done(4 * mwlive.PATIENCE)
         report = watch.stop()
         target.finish()
-        struck = [[f['function'] for f in stack['frames']] for stack in report['stacks']
+        interrupted = [[f['function'] for f in stack['frames']] for stack in report['stacks']
                   if any(f['function'] == '__restore_rt' for f in stack['frames'])]
-        if not struck:
-            self.skipTest('no signal has struck where it made the virtual machine allocate')
-        for stack in struck:
+        if not interrupted:
+            self.skipTest('no signal has interrupted a method and made the virtual machine allocate')
+        for stack in interrupted:
             self.assertIn('Overflow.deep', stack[stack.index('__restore_rt') + 1:])
             self.assertNotIn(None, stack)
 

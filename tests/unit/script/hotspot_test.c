@@ -405,7 +405,7 @@ static void inlined_methods_are_named(void **state)
 		assert_frame(rig, numbers[0], "shop.cart.Box.inner", "Box.java", 7);
 		assert_frame(rig, numbers[1], "shop.cart.Box.outer", "Box.java", 9);
 	}
-	/* Where nothing is told of the address: the method alone. */
+	/* Where nothing is known of the address: the method alone. */
 	assert_int_equal(name(rig, code_of(rig) + 81, numbers), 1);
 	assert_frame(rig, numbers[0], "shop.cart.Box.outer", "Box.java", 0);
 	assert_int_equal(name(rig, call_stub_return, numbers), 0);
