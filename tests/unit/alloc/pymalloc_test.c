@@ -3,6 +3,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -63,9 +65,12 @@ static void set_up(void)
 
 static bool read_own(void *context, mw_addr addr, void *out, size_t size)
 {
+	/* By the kernel, as a process is read: a data segment has red zones under the sanitizer. */
+	struct iovec to = {out, size};
+	struct iovec from = {(void *)(uintptr_t)addr, size}; // NOLINT(performance-no-int-to-ptr)
+
 	(void)context;
-	memcpy(out, (const void *)(uintptr_t)addr, size); // NOLINT(performance-no-int-to-ptr)
-	return true;
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
 static bool find_runtime(void *context, const struct mw_elf_symbol *symbol)
