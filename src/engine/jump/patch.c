@@ -459,7 +459,8 @@ static struct mw_error *unpatch(struct jump_process *process, bool unwinders, co
 			continue;
 		if (!err && taken_by_another(process, patch, tid))
 			*taken = patch->function;
-		patch->standing = false;
+		/* A jump that could not be taken out still covers the instructions behind its first byte. */
+		patch->standing = patch->standing && process->patches.journal.items[patch->journal].standing;
 	}
 	return mw_error_first(err, jump_move_out(process));
 }
