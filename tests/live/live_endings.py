@@ -17,14 +17,14 @@ PYTHON = 'import sys; keep = [bytes(n) for n in range(600, 3000)]; sys.stdout.wr
 SQL = 'create table t(a, b); insert into t values(1, zeroblob(200000)); select count(*) from t;'
 
 
-def launch(test, *command, engine=None, options=()):
-    """A command run under memwatch: its report, and the recording."""
+def launch(test, *command, engine=None):
+    """A command run under memwatch, without its children: its report, and the recording."""
     directory = mwrec.directory(test)
     json, recording = (os.path.join(directory, name) for name in ('report.json', 'recording.mw'))
     run = subprocess.run(
-        [mwlive.config.memwatch, '--engine', engine or mwlive.config.engine, *mwlive.patient(engine), '--quiet', '--json', json,
-         '-o', recording, *options, '--', *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE,
-        check=False, env=dict(os.environ, PYTHONHASHSEED='0', LC_ALL='C'))
+        [mwlive.config.memwatch, '--engine', engine or mwlive.config.engine, *mwlive.patient(engine), '--no-children',
+         '--quiet', '--json', json, '-o', recording, '--', *command], stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=mwlive.PATIENCE, check=False, env=dict(os.environ, PYTHONHASHSEED='0', LC_ALL='C'))
     test.assertEqual(run.returncode, 0, run.stderr)
     report, = mwlive.load_reports(json)
     mwlive.check_report(test, report)
@@ -154,7 +154,7 @@ class Children(unittest.TestCase):
                 continue
             with self.subTest(shell):
                 script = f'i=0; while [ $i -lt {self.COUNT} ]; do /bin/true; i=$((i+1)); done; exit 6'
-                report, _ = launch(self, shell, '-c', script, options=('--no-children',))
+                report, _ = launch(self, shell, '-c', script)
                 self.assertEqual((report['window']['ended'], report['target']['exit_status']), ('exit', 6))
                 self.assertIsNotNone(report['address_space']['end'])
                 self.check_looks(report)
