@@ -36,34 +36,11 @@ const struct mw_family mw_family_pymalloc = {
 
 /* --- is it CPython? ----------------------------------------------------------------------------------------------- */
 
-static bool visit(void *context, const struct mw_elf_symbol *symbol)
-{
-	bool *found = context;
-
-	*found |= strcmp(symbol->name, "_PyRuntime") == 0;
-	return !*found;
-}
-
-static struct mw_error *look_for_runtime(struct mw_elf *elf, const void *context, void **out)
-{
-	bool *found = calloc(1, sizeof(*found));
-
-	(void)context;
-	if (!found)
-		return mw_error_nomem();
-	/* A file that makes no sense holds nothing. */
-	mw_error_destroy(mw_elf_each_symbol(elf, visit, found));
-	*out = found;
-	return NULL;
-}
-
 bool mw_pymalloc_may_be_in(struct mw_elf *elf)
 {
-	static const struct mw_elf_fact_kind kind = {look_for_runtime, free};
-	static const uint64_t key[2] = {0, 0};
-	const void *fact = NULL;
+	struct mw_named_symbol runtime = {.name = "_PyRuntime"};
 
-	return mw_error_none(mw_elf_fact(elf, &kind, key, NULL, &fact)) && *(const bool *)fact;
+	return mw_error_none(mw_elf_find_named(elf, &runtime, 1)) && runtime.vaddr;
 }
 
 /* --- the functions ------------------------------------------------------------------------------------------------ */

@@ -79,15 +79,6 @@ struct mw_survey {
 	struct mw_pymalloc pymalloc;
 };
 
-/* A function that is looked for by its name, and where that is; vaddr 0: there is none. */
-struct mw_named_function {
-	const char *name;
-	uint64_t vaddr, size;
-};
-
-/* Find these in a file: once, whoever asks (mw_elf_fact). Errors: MEMORY; those of reading its symbols. */
-struct mw_error *mw_survey_find_named(struct mw_elf *elf, struct mw_named_function *named, size_t count) MW_MUST_CHECK;
-
 /* `options` say what to track. Errors: MEMORY. */
 struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid,
 				const struct mw_engine_options *options) MW_MUST_CHECK;

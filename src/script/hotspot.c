@@ -65,14 +65,14 @@ static void refuse(struct mw_hotspot *hotspot)
 static struct mw_error *look_at(struct mw_hotspot *hotspot, uint32_t number)
 {
 	const struct mw_module *module = mw_modules_get(hotspot->modules, number);
-	const struct hotspot_file *file;
+	struct hotspot_file file;
 	bool has;
 
 	/* Of other files not all symbols are looked through for this. */
 	if (!module->elf || module->gone || module->elf->machine != EM_X86_64 ||
 	    strcmp(mw_path_name(module->path), "libjvm.so") != 0)
 		return NULL;
-	MW_TRY(hotspot_file_of(module->elf, &file, &has));
+	MW_TRY(hotspot_find_exports(module->elf, &file, &has));
 	if (has) {
 		hotspot->file = file;
 		hotspot->bias = module->bias;
@@ -84,7 +84,7 @@ static struct mw_error *look_at(struct mw_hotspot *hotspot, uint32_t number)
 /* The dynamic linker may not have come to the tables yet, or not to all of them. */
 static struct mw_error *try_file(struct mw_hotspot *hotspot, pid_t tid)
 {
-	bool complete = hotspot_read_layout(hotspot->file, hotspot->bias, tid, &hotspot->layout);
+	bool complete = hotspot_read_layout(&hotspot->file, hotspot->bias, tid, &hotspot->layout);
 	unsigned version = hotspot->layout.version;
 	bool other = version && (version < HOTSPOT_OLDEST || version > HOTSPOT_NEWEST);
 

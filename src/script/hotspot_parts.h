@@ -148,12 +148,13 @@ enum hotspot_export {
 	HOTSPOT_EXPORTS
 };
 
+/* What a file that has the tables exports: vaddr. */
 struct hotspot_file {
 	uint64_t exports[HOTSPOT_EXPORTS];
 };
 
 /* Does the file export all of them? Errors: MEMORY. */
-struct mw_error *hotspot_file_of(struct mw_elf *elf, const struct hotspot_file **out, bool *has) MW_MUST_CHECK;
+struct mw_error *hotspot_find_exports(struct mw_elf *elf, struct hotspot_file *out, bool *has) MW_MUST_CHECK;
 /* Read the tables. False: they can't be read, or are not complete; `out->version` is 0 where not even that is known. */
 bool hotspot_read_layout(const struct hotspot_file *file, uint64_t bias, pid_t tid, struct hotspot_layout *out);
 /* A number in an object of which `have` bytes were read; 0 where the field is not there. */
@@ -221,7 +222,7 @@ struct mw_hotspot {
 	uint32_t seen;   /* modules that were looked at */
 	uint32_t module; /* that stands for the language */
 	struct mw_named_frames *named;
-	const struct hotspot_file *file; /* … and what of them has the tables; as long as the module */
+	struct hotspot_file file; /* of the one that has the tables */
 	uint64_t bias;
 	unsigned tries; /* that are left to read these */
 	bool has_layout, is_there;

@@ -34,49 +34,18 @@ static const char *const exports[HOTSPOT_EXPORTS] = {
 	[HOTSPOT_CONSTANT_VALUE] = "gHotSpotVMIntConstantEntryValueOffset",
 };
 
-static bool visit(void *context, const struct mw_elf_symbol *symbol)
+struct mw_error *hotspot_find_exports(struct mw_elf *elf, struct hotspot_file *out, bool *has)
 {
-	struct hotspot_file *file = context;
-	bool has_all = true;
+	struct mw_named_symbol named[HOTSPOT_EXPORTS] = {{NULL, 0, 0}};
 
-	if (strncmp(symbol->name, "gHotSpotVM", strlen("gHotSpotVM")) != 0)
-		return true;
-	for (unsigned i = 0; i < HOTSPOT_EXPORTS; i++) {
-		if (strcmp(symbol->name, exports[i]) == 0)
-			file->exports[i] = symbol->vaddr;
-		has_all = has_all && file->exports[i];
-	}
-	return !has_all;
-}
-
-static struct mw_error *make_file(struct mw_elf *elf, const void *context, void **out)
-{
-	struct hotspot_file *file = calloc(1, sizeof(*file));
-	struct mw_error *err;
-
-	(void)context;
-	if (!file)
-		return mw_error_nomem();
-	err = mw_error_if_memory(mw_elf_each_symbol(elf, visit, file));
-	if (err) {
-		free(file);
-		return err;
-	}
-	*out = file;
-	return NULL;
-}
-
-struct mw_error *hotspot_file_of(struct mw_elf *elf, const struct hotspot_file **out, bool *has)
-{
-	static const struct mw_elf_fact_kind kind = {make_file, free};
-	static const uint64_t key[2] = {0, 0};
-	const void *found = NULL;
-
-	MW_TRY(mw_elf_fact(elf, &kind, key, NULL, &found));
-	*out = found;
-	*has = true;
 	for (unsigned i = 0; i < HOTSPOT_EXPORTS; i++)
-		*has = *has && (*out)->exports[i];
+		named[i].name = exports[i];
+	MW_TRY(mw_error_if_memory(mw_elf_find_named(elf, named, HOTSPOT_EXPORTS)));
+	*has = true;
+	for (unsigned i = 0; i < HOTSPOT_EXPORTS; i++) {
+		out->exports[i] = named[i].vaddr;
+		*has = *has && named[i].vaddr;
+	}
 	return NULL;
 }
 

@@ -20,56 +20,7 @@
 /* --- which interpreter it is -------------------------------------------------------------------------------------- */
 
 /* What a file with CPython in it has. */
-struct python_file {
-	uint64_t runtime, loop, loop_size, cold, cold_size, version; /* vaddr; 0: none */
-};
-
-static bool visit(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct python_file *file = context;
-
-	if (strcmp(symbol->name, "_PyRuntime") == 0) {
-		file->runtime = symbol->vaddr;
-	} else if (strcmp(symbol->name, "_PyEval_EvalFrameDefault") == 0) {
-		file->loop = symbol->vaddr;
-		file->loop_size = symbol->size;
-	} else if (strcmp(symbol->name, "_PyEval_EvalFrameDefault.cold") == 0) {
-		file->cold = symbol->vaddr;
-		file->cold_size = symbol->size;
-	} else if (strcmp(symbol->name, "Py_Version") == 0) {
-		file->version = symbol->vaddr;
-	}
-	return true;
-}
-
-static struct mw_error *make_file(struct mw_elf *elf, const void *context, void **out)
-{
-	struct python_file *file = calloc(1, sizeof(*file));
-	struct mw_error *err;
-
-	(void)context;
-	if (!file)
-		return mw_error_nomem();
-	err = mw_error_if_memory(mw_elf_each_symbol(elf, visit, file));
-	if (err) {
-		free(file);
-		return err;
-	}
-	*out = file;
-	return NULL;
-}
-
-/* Looked for once in a file, whoever asks. */
-static struct mw_error *file_of(struct mw_elf *elf, const struct python_file **out)
-{
-	static const struct mw_elf_fact_kind kind = {make_file, free};
-	static const uint64_t key[2] = {0, 0};
-	const void *found = NULL;
-
-	MW_TRY(mw_elf_fact(elf, &kind, key, NULL, &found));
-	*out = found;
-	return NULL;
-}
+enum { RUNTIME, LOOP, COLD, VERSION, SYMBOLS };
 
 /* The minor version by the file's name, "python3.10" or "libpython3.10.so.1.0"; 0: it does not say. */
 static unsigned version_by_name(const char *path)
@@ -84,12 +35,12 @@ static unsigned version_by_name(const char *path)
 	return minor;
 }
 
-static unsigned version_of(const struct mw_module *module, const struct python_file *file)
+static unsigned version_of(const struct mw_module *module, uint64_t at)
 {
 	uint64_t version = 0;
 
 	/* Of 3.11 on: as PY_VERSION_HEX. */
-	if (file->version && mw_elf_read(module->elf, file->version, &version, sizeof(version)) && version >> 24 == 3)
+	if (at && mw_elf_read(module->elf, at, &version, sizeof(version)) && version >> 24 == 3)
 		return (unsigned)(version >> 16 & 0xff);
 	return version_by_name(module->path);
 }
@@ -232,16 +183,19 @@ static struct mw_error *add_parts(struct mw_script *script, pid_t tid, const str
 
 static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, const struct mw_module *module)
 {
-	const struct python_file *file;
+	struct mw_named_symbol file[SYMBOLS] = {[RUNTIME] = {.name = "_PyRuntime"},
+						[LOOP] = {.name = "_PyEval_EvalFrameDefault"},
+						[COLD] = {.name = "_PyEval_EvalFrameDefault.cold"},
+						[VERSION] = {.name = "Py_Version"}};
 	const struct python_layout *layout;
 	unsigned minor;
 
-	MW_TRY(file_of(module->elf, &file));
-	if (!file->runtime || !file->loop)
+	MW_TRY(mw_error_if_memory(mw_elf_find_named(module->elf, file, SYMBOLS)));
+	if (!file[RUNTIME].vaddr || !file[LOOP].vaddr)
 		return NULL;
-	minor = version_of(module, file);
+	minor = version_of(module, file[VERSION].vaddr);
 	layout = python_layout_of(minor);
-	script->runtime = module->bias + file->runtime;
+	script->runtime = module->bias + file[RUNTIME].vaddr;
 	if (!layout || !take_offsets(script, tid, layout)) {
 		refuse(script, minor);
 		return NULL;
@@ -250,9 +204,9 @@ static struct mw_error *take_in_module(struct mw_script *script, pid_t tid, cons
 	script->layout = &script->own;
 	if (layout->current_thread != MW_SCRIPT_NO_FIELD)
 		script->place.current = script->runtime + layout->current_thread;
-	add_loop(script, module->bias + file->loop, file->loop_size);
-	add_loop(script, module->bias + file->cold, file->cold_size);
-	return file->cold ? NULL : add_parts(script, tid, module, file->loop);
+	add_loop(script, module->bias + file[LOOP].vaddr, file[LOOP].size);
+	add_loop(script, module->bias + file[COLD].vaddr, file[COLD].size);
+	return file[COLD].vaddr ? NULL : add_parts(script, tid, module, file[LOOP].vaddr);
 }
 
 struct mw_error *mw_script_create(struct mw_modules *modules, struct mw_script **out)

@@ -126,6 +126,13 @@ struct mw_elf_fact_kind {
  * that. `context` is for `make`, and says no more than the key. Errors: those of `make`, which are not kept; MEMORY. */
 struct mw_error *mw_elf_fact(struct mw_elf *elf, const struct mw_elf_fact_kind *kind, const uint64_t key[2],
 			     const void *context, const void **out) MW_MUST_CHECK;
+/* A function or variable that is looked for by its name, and where that is; vaddr 0: there is none. */
+struct mw_named_symbol {
+	const char *name; /* static text */
+	uint64_t vaddr, size;
+};
+/* Find these in a file: once, whoever asks (mw_elf_fact). Errors: MEMORY; those of reading its symbols. */
+struct mw_error *mw_elf_find_named(struct mw_elf *elf, struct mw_named_symbol *named, size_t count) MW_MUST_CHECK;
 /* Destroy a fact, if there is one. Nobody uses it any more. */
 void mw_elf_forget(struct mw_elf *elf, const struct mw_elf_fact_kind *kind, const uint64_t key[2]);
 /* For mw_elf_unref() alone. */

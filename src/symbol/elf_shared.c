@@ -4,8 +4,10 @@
 #include "symbol/elf_image.h"
 
 #include "base/hash.h"
+#include "base/vector.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define PLACES 256u
@@ -176,4 +178,76 @@ void mw_elf_forget_all(struct mw_elf *elf)
 		elf->facts = fact->next;
 		destroy_fact(fact);
 	}
+}
+
+/* --- symbols by name ---------------------------------------------------------------------------------------------- */
+
+/* What is looked for, or was found. */
+struct search {
+	size_t count;
+	struct mw_named_symbol named[];
+};
+
+static bool see(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct search *search = context;
+
+	if ((!symbol->function && !symbol->object) || symbol->ifunc)
+		return true;
+	MW_EACH_MUTABLE(named, search->named, search->count)
+		if (strcmp(symbol->name, named->name) == 0) {
+			named->vaddr = symbol->vaddr;
+			named->size = symbol->size;
+		}
+	return true;
+}
+
+/* The names that are asked for, as text of the program: they stay. */
+struct names {
+	const struct mw_named_symbol *named;
+	size_t count;
+};
+
+static struct mw_error *search_names(struct mw_elf *elf, const void *context, void **out)
+{
+	const struct names *names = context;
+	struct search *search = calloc(1, sizeof(*search) + names->count * sizeof(search->named[0]));
+	struct mw_error *err;
+
+	if (!search)
+		return mw_error_nomem();
+	search->count = names->count;
+	for (size_t i = 0; i < names->count; i++)
+		search->named[i].name = names->named[i].name;
+	err = mw_elf_each_symbol(elf, see, search);
+	if (err)
+		free(search);
+	else
+		*out = search;
+	return err;
+}
+
+static uint64_t hash_names(const struct mw_named_symbol *named, size_t count)
+{
+	uint64_t hash = count;
+
+	for (size_t i = 0; i < count; i++)
+		for (const char *at = named[i].name; *at; at++)
+			hash = mw_hash_add(hash, i << 8 | (uint8_t)*at);
+	return hash;
+}
+
+struct mw_error *mw_elf_find_named(struct mw_elf *elf, struct mw_named_symbol *named, size_t count)
+{
+	static const struct mw_elf_fact_kind kind = {search_names, free};
+	const struct names names = {named, count};
+	const uint64_t key[2] = {hash_names(named, count), count};
+	const struct search *search;
+	const void *found = NULL;
+
+	MW_TRY(mw_elf_fact(elf, &kind, key, &names, &found));
+	search = found;
+	for (size_t i = 0; i < count; i++)
+		named[i] = (struct mw_named_symbol){named[i].name, search->named[i].vaddr, search->named[i].size};
+	return NULL;
 }

@@ -446,9 +446,9 @@ static void find_loader(struct jump_process *process)
 	const struct mw_module *module;
 
 	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
-		struct mw_named_function named[] = {{"_dl_debug_state", 0, 0}, {"pthread_create", 0, 0}};
+		struct mw_named_symbol named[] = {{"_dl_debug_state", 0, 0}, {"pthread_create", 0, 0}};
 
-		mw_error_destroy(mw_survey_find_named(module->elf, named, 2));
+		mw_error_destroy(mw_elf_find_named(module->elf, named, 2));
 		if (!named[0].vaddr)
 			continue;
 		process->launch.loader = named[0].vaddr + module->bias;

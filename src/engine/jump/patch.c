@@ -147,11 +147,11 @@ static struct mw_error *plan_hooks(struct jump_process *process, pid_t tid)
 
 static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid, const struct mw_module *module)
 {
-	struct mw_named_function found[NAMES] = {{NULL, 0, 0}};
+	struct mw_named_symbol found[NAMES] = {{NULL, 0, 0}};
 
 	for (size_t i = 0; i < NAMES; i++)
 		found[i].name = helpers[i].symbol;
-	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, found, NAMES)));
+	MW_TRY(mw_error_if_memory(mw_elf_find_named(module->elf, found, NAMES)));
 	if (found[RAISES].vaddr && (found[STEP].vaddr || found[OWN_STEP].vaddr || !found[FIND_FDE].vaddr))
 		process->patches.odd_unwinder = module->path;
 	for (size_t i = 0; i < HELPERS; i++) {

@@ -383,7 +383,7 @@ static struct mw_error *plant_trampoline(struct trap_process *process, pid_t tid
  */
 enum { LOADER, MASK, OTHER_MASK, HELPERS, LIBC = HELPERS, STRLCPY, NAMES };
 
-static const struct mw_named_function names[NAMES] = {
+static const struct mw_named_symbol names[NAMES] = {
 	[LOADER] = {"_dl_debug_state", 0, 0}, [MASK] = {"pthread_sigmask", 0, 0},
 	[OTHER_MASK] = {"sigprocmask", 0, 0}, [LIBC] = {"gnu_get_libc_version", 0, 0},
 	[STRLCPY] = {"strlcpy", 0, 0},
@@ -416,10 +416,10 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
-	struct mw_named_function named[NAMES];
+	struct mw_named_symbol named[NAMES];
 
 	memcpy(named, names, sizeof(named));
-	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, named, NAMES)));
+	MW_TRY(mw_error_if_memory(mw_elf_find_named(module->elf, named, NAMES)));
 	if (!is_library(process, module))
 		return NULL;
 	if (named[LIBC].vaddr && named[STRLCPY].vaddr && process->rescue.base)
@@ -566,11 +566,11 @@ static struct mw_error *add_sections(struct trap_process *process, const struct 
 
 static struct mw_error *find_in(struct trap_process *process, const struct mw_module *module)
 {
-	struct mw_named_function named[HELPERS];
+	struct mw_named_symbol named[HELPERS];
 	struct text text;
 
 	memcpy(named, names, sizeof(named));
-	MW_TRY(mw_error_if_memory(mw_survey_find_named(module->elf, named, HELPERS)));
+	MW_TRY(mw_error_if_memory(mw_elf_find_named(module->elf, named, HELPERS)));
 	/* At its entry is a breakpoint, which is as good as any. */
 	for (size_t i = MASK; i < HELPERS; i++)
 		if (named[i].size > 1)
