@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Go's frames above what it calls of C: each stack of a program that knows all of its own, by function, file and line."""
 import collections
-import json
 import os
 import shutil
 import subprocess
 import tempfile
 import unittest
 
+import mwframes
 import mwlive
 import mwrec
 
@@ -35,32 +35,19 @@ class Go(unittest.TestCase):
 
     def run_program(self, name, *options):
         answer = os.path.join(mwrec.directory(self), 'answer.json')
-        target = mwlive.Target(self, name, argv=[os.path.join(self.directory, name), '200', answer])
-        watch = mwlive.Watch(self, target.pid, options=options)
-        target.go()
-        target.done(4 * mwlive.PATIENCE)
-        report = watch.stop()
-        target.finish()
-        with open(answer, encoding='utf-8') as f:
-            known = {tuple(map(tuple, stack)): tuple(amount) for stack, amount in json.load(f)}
-        return report, known
+        report = mwframes.run(self, [os.path.join(self.directory, name), '200', answer], *options)
+        return report, mwframes.load(answer)
+
+    def frames_of(self, stack):
+        """Up to the goroutine's start."""
+        frames = go_frames(stack)
+        if stack['api'] != 'malloc' or not frames or not frames[0][0].startswith('main.'):
+            return None
+        self.assertIsNone(stack['cut'])
+        return frames
 
     def compare(self, report, known):
-        """The same blocks and bytes, at the same frames, on as many stacks, which reach the goroutine's start."""
-        found = collections.defaultdict(lambda: [0, 0])
-        for stack in report['stacks']:
-            frames = go_frames(stack)
-            if stack['api'] != 'malloc' or not frames or not frames[0][0].startswith('main.'):
-                continue
-            self.assertIsNone(stack['cut'])
-            found[frames][0] += stack['impacting']['count']
-            found[frames][1] += stack['impacting']['bytes']
-        found = {stack: tuple(amount) for stack, amount in found.items() if amount[0]}
-        wrong = [(stack, known.get(stack), found.get(stack)) for stack in known.keys() | found.keys()
-                 if known.get(stack) != found.get(stack)]
-        for stack, expected, got in sorted(wrong, key=str)[:3]:
-            print('DIFF', expected, got, *stack, sep='\n   ')
-        self.assertEqual(len(wrong), 0, f'of {len(known)} stacks')
+        mwframes.compare(self, report, known, self.frames_of)
         self.assertGreater(len(known), 20)
 
     def test_whole(self):

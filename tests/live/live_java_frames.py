@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """Java's frames: each stack of a program that knows all of its own, interpreted and compiled, by method, file and line.
 Other virtual machines than the one in the path: below /usr/lib/jvm."""
-import collections
 import glob
 import os
 import re
@@ -10,6 +9,7 @@ import shutil
 import subprocess
 import unittest
 
+import mwframes
 import mwlive
 import mwrec
 
@@ -37,8 +37,8 @@ def plain(name):
     return re.sub(r'(\$\$Lambda|LambdaForm\$\w+|MethodAccessor\w*|Accessor\d+)[^.]*', r'\1', name).replace(':-2', ':-1')
 
 
-def told(frame):
-    """As the program tells it."""
+def as_written(frame):
+    """As the program writes it."""
     return plain(f'{frame["function"]}:{frame["line"] or -1}')
 
 
@@ -57,14 +57,9 @@ class Frames(unittest.TestCase):
 
     def run_frames(self, java, rounds, *options, program='Frames'):
         answer = os.path.join(mwrec.directory(self), 'answer')
-        target = mwlive.Target(self, 'java', argv=[java, '-XX:+UseSerialGC', '-XX:CompileCommand=quiet',
-                                                   '-XX:CompileCommand=dontinline,Frames.helper', *options, '-cp', self.directory, program,
-                                                   str(rounds), answer])
-        watch = mwlive.Watch(self, target.pid)
-        target.go()
-        target.done(8 * mwlive.PATIENCE)
-        report = watch.stop()
-        target.finish()
+        report = mwframes.run(self, [java, '-XX:+UseSerialGC', '-XX:CompileCommand=quiet',
+                                     '-XX:CompileCommand=dontinline,Frames.helper', *options, '-cp', self.directory, program,
+                                     str(rounds), answer], patience=8)
         known = {}
         with open(answer, encoding='utf-8') as lines:
             for line in lines:
@@ -75,24 +70,15 @@ class Frames(unittest.TestCase):
         return report, known
 
     def compare(self, report, known, take='Frames.take:'):
-        found = collections.defaultdict(lambda: [0, 0])
-        for stack in report['stacks']:
-            frames = [told(f) for f in stack['frames'] if f['language'] == 'java' and not f['function'].startswith('~')]
+        def frames_of(stack):
+            frames = [as_written(f) for f in stack['frames'] if f['language'] == 'java' and not f['function'].startswith('~')]
             native = next((i for i, f in enumerate(stack['frames']) if f['language'] == 'java'), 0)
             # What the virtual machine needs itself for a line, as to find a native method, is not the program's.
             if not frames or not frames[0].startswith('jdk.internal.misc.Unsafe.allocateMemory0') or native > 2:
-                continue
-            while frames and not frames[0].startswith(take):
-                del frames[0]
-            if frames:
-                found[tuple(frames)][0] += stack['impacting']['count']
-                found[tuple(frames)][1] += stack['impacting']['bytes']
-        found = {stack: tuple(amount) for stack, amount in found.items() if amount[0]}
-        wrong = [(stack, known.get(stack), found.get(stack)) for stack in known.keys() | found.keys()
-                 if known.get(stack) != found.get(stack)]
-        for stack, expected, got in sorted(wrong, key=str)[:8]:
-            print('DIFF', expected, got, *stack, sep='\n   ')
-        self.assertEqual(len(wrong), 0, f'of {len(known)} stacks')
+                return None
+            return frames[next((i for i, frame in enumerate(frames) if frame.startswith(take)), len(frames)):]
+
+        mwframes.compare(self, report, known, frames_of)
 
     def check(self, java, *options):
         report, known = self.run_frames(java, 100, *options)

@@ -50,7 +50,7 @@ class Space(unittest.TestCase):
     def start(self, java, *options):
         return mwlive.Target(self, 'java', argv=[java, *OPTIONS, *options, '-cp', self.directory, 'Spaces', str(FIRST), str(MORE)])
 
-    def told(self, pid):
+    def by_native_memory(self, pid):
         """By name: reserved and committed."""
         run = subprocess.run(['jcmd', str(pid), 'VM.native_memory', 'summary'], capture_output=True, text=True,
                              timeout=2 * mwlive.PATIENCE, check=True)
@@ -58,9 +58,9 @@ class Space(unittest.TestCase):
         self.assertEqual([name for name, match in found.items() if not match], [], run.stdout)
         return {name: (int(match[2]) * KIB, int(match[3]) * KIB) for name, match in found.items()}
 
-    def check_regions(self, regions, told):
+    def check_regions(self, regions, expected):
         for name, region in regions.items():
-            reserved, committed = told[name]
+            reserved, committed = expected[name]
             with self.subTest(name):
                 self.assertLessEqual(region['resident'], committed)
                 if name in EXACT:
@@ -77,11 +77,11 @@ class Space(unittest.TestCase):
         report = kept.watch.stop(intact=False)
         kept.check_same()
         idle = resident(target.pid)
-        told = self.told(target.pid)
+        expected = self.by_native_memory(target.pid)
         space = report['address_space']
         named = {item['name']: item for item in space['named']}
         self.assertEqual(set(named), set(CATEGORIES))
-        self.check_regions({name: item['end'] for name, item in named.items()}, told)
+        self.check_regions({name: item['end'] for name, item in named.items()}, expected)
         for moment in ('start', 'end'):
             for what in ('reserved', 'resident'):
                 self.assertLess(sum(item[moment][what] for item in named.values()), space[moment]['anonymous'][what])
@@ -108,7 +108,7 @@ class Space(unittest.TestCase):
 
     def check_account(self, java, collector):
         target = self.start(java, collector)
-        told = self.told(target.pid)
+        expected = self.by_native_memory(target.pid)
         os.kill(target.pid, signal.SIGSTOP)
         mwlive.wait_until(lambda: all(mwlive.state(tid) == 'T' for tid in mwlive.tids(target.pid)), 'it has stopped')
         account = json.loads(mwlive.memwatch(self, 'heap', '-p', target.pid, '--json', '-')[0])
@@ -119,7 +119,7 @@ class Space(unittest.TestCase):
         lines = {line['detail']: line['bytes'] for line in account['account'] if line['name'] == 'Java virtual machine'}
         self.assertEqual(set(lines), set(CATEGORIES))
         for name, size in lines.items():
-            self.assertLessEqual(size, told[name][1], name)
+            self.assertLessEqual(size, expected[name][1], name)
         self.assertGreaterEqual(lines['Java heap'], FIRST * MIB)
         stacks = [line for line in account['account'] if line['name'] == 'stacks']
         self.assertEqual(len(stacks), 1)

@@ -3,11 +3,11 @@
 """Python's frames: each stack of a program that knows all of its own, by function, file and line."""
 import collections
 import glob
-import json
 import os
 import subprocess
 import unittest
 
+import mwframes
 import mwlive
 import mwrec
 
@@ -36,34 +36,20 @@ class Frames(unittest.TestCase):
     def run_frames(self, python, count, *options, threads=False):
         directory = mwrec.directory(self)
         answer = os.path.join(directory, 'answer.json')
-        target = mwlive.Target(self, 'python', argv=[python, '-S', PROGRAM, str(count), '7', answer, *(['threads'] if threads else [])])
-        watch = mwlive.Watch(self, target.pid, options=options)
-        target.go()
-        target.done(4 * mwlive.PATIENCE)
-        report = watch.stop()
-        target.finish()
-        with open(answer, encoding='utf-8') as f:
-            known = {tuple(map(tuple, stack)): tuple(amount) for stack, amount in json.load(f)}
-        return report, known
+        report = mwframes.run(self, [python, '-S', PROGRAM, str(count), '7', answer, *(['threads'] if threads else [])], *options)
+        return report, mwframes.load(answer)
+
+    def frames_of(self, stack):
+        frames = script_frames(stack)
+        # The list that keeps them grows as well, by realloc.
+        if not frames or not frames[0][0].split('.')[-1].startswith('make') or stack['api'] != 'calloc':
+            return None
+        # They stand where the interpreter's loop ran them, not at the end of what could not be merged.
+        self.assertEqual(stack['frames'][-1]['language'], 'native', stack['frames'])
+        return frames
 
     def compare(self, report, known):
-        """By stack: the same blocks and bytes, at the same frames, on as many stacks."""
-        found = collections.defaultdict(lambda: [0, 0])
-        for stack in report['stacks']:
-            frames = script_frames(stack)
-            # The list that keeps them grows as well, by realloc.
-            if not frames or not frames[0][0].split('.')[-1].startswith('make') or stack['api'] != 'calloc':
-                continue
-            # They stand where the interpreter's loop ran them, not at the end of what could not be merged.
-            self.assertEqual(stack['frames'][-1]['language'], 'native', stack['frames'])
-            found[frames][0] += stack['impacting']['count']
-            found[frames][1] += stack['impacting']['bytes']
-        found = {stack: tuple(amount) for stack, amount in found.items() if amount[0]}
-        wrong = [(stack, known.get(stack), found.get(stack)) for stack in known.keys() | found.keys()
-                 if known.get(stack) != found.get(stack)]
-        for stack, expected, got in sorted(wrong, key=str)[:3]:
-            print('DIFF', expected, got, *stack, sep='\n   ')
-        self.assertEqual(len(wrong), 0, f'of {len(known)} stacks')
+        mwframes.compare(self, report, known, self.frames_of)
 
     def test_all_kinds(self):
         for version, python in interpreters().items():
