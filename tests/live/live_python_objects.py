@@ -78,13 +78,14 @@ class Objects(unittest.TestCase):
             self.left_as_it_was(target)
         return report
 
-    def compare(self, found, known, extra=0):
-        """`extra`: bytes that each block has more."""
+    def compare(self, found, known, extra=0, without=None):
+        """`extra`: bytes that each block has more. `without`: lines with this are not compared."""
         with open(PROGRAM, encoding='utf-8') as f:
             text = [None, *f.read().splitlines()]
         first, last = (text.index(f'# Objects are made {what}') for what in ('from here on.', 'up to here.'))
         known = {line: (count, size + extra * count) for line, (count, size) in known.items()}
-        wrong = [line for line in range(first, last) if found.get(line) != known.get(line)]
+        wrong = [line for line in range(first, last)
+                 if found.get(line) != known.get(line) and not (without and without in text[line])]
         for line in wrong:
             print('DIFF', line, 'known', known.get(line), 'found', found.get(line), text[line].strip())
         self.assertEqual(wrong, [])
@@ -135,10 +136,11 @@ class Objects(unittest.TestCase):
 
     def test_other_allocators(self):
         """Each object is malloc's; or CPython's debug hooks are around its allocator, and have three words for themselves."""
-        for setting, extra in (('malloc', 0), ('debug', 24)):
+        # Of a class its address is kept as a number, whose size depends on where in the address space malloc's heap is.
+        for setting, extra, without in (('malloc', 0, ' type('), ('debug', 24, None)):
             with self.subTest(setting):
                 env = {'PYTHONMALLOC': setting}
-                self.compare(lines_of(self.attached(PYTHON, env)), self.twin(PYTHON, env), extra)
+                self.compare(lines_of(self.attached(PYTHON, env)), self.twin(PYTHON, env), extra, without)
 
     def test_traced(self):
         target = mwlive.Target(self, 'python', argv=[PYTHON, '-S', '-c', TRACES])
