@@ -79,7 +79,7 @@ struct mw_code_function {
 	mw_addr start; /* 0: unknown */
 	mw_addr end;   /* it ends there at the latest; 0: unknown */
 	bool exact;    /* it begins at `start` and ends at `end`; else another may begin between `start` and the code */
-	bool alone; /* … and no other function's code is part of it: how a call is come to says what its frame is */
+	bool alone; /* … and contains no other function's code: the code before a call tells what the frame is there */
 };
 
 enum mw_code_fp {
@@ -91,7 +91,7 @@ enum mw_code_fp {
 /* A function's frame at one of its calls. The return address is the word below the CFA. */
 struct mw_code_frame {
 	bool outermost; /* nothing has called the function: the rest means nothing */
-	bool unknown;   /* no row can say what the frame is: nor does the rest mean anything */
+	bool unknown;   /* no row can describe the frame: the rest means nothing */
 	bool by_fp;     /* CFA = frame pointer + cfa, else stack pointer + cfa */
 	int32_t cfa;
 	enum mw_code_fp fp;

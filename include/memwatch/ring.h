@@ -86,7 +86,7 @@ enum mw_ring_type {
 };
 
 #define MW_RING_STACK_NONE UINT32_MAX
-#define MW_RING_SCRIPT_CUT (UINT32_C(1) << 31) /* there were more, or the list made no sense from there on */
+#define MW_RING_SCRIPT_CUT (UINT32_C(1) << 31) /* there were more, or the list was invalid from there on */
 
 #define MW_RING_SIZE_BITS 48
 #define MW_RING_SIZE_MASK ((UINT64_C(1) << MW_RING_SIZE_BITS) - 1)

@@ -181,7 +181,7 @@ MW_SCRIPT_INLINE bool mw_script_at(const struct mw_script_layout *layout, mw_scr
 	return true;
 }
 
-/* Add a frame. False: it makes no sense, or there is no room. */
+/* Add a frame. False: it is invalid, or there is no room. */
 MW_SCRIPT_INLINE bool mw_script_add(const struct mw_script_layout *layout, mw_script_read *read, void *context,
 				    uint64_t frame, uint8_t owner, struct mw_script_ref *refs, uint32_t *count,
 				    uint32_t capacity)
@@ -216,7 +216,7 @@ MW_SCRIPT_INLINE bool mw_script_add(const struct mw_script_layout *layout, mw_sc
 
 #define MW_SCRIPT_BETWEEN 64u /* frames that are none of a script's, beyond as many as have room */
 
-/* The frames of a thread, innermost first, `capacity` at most. `*cut`: the list made no sense from there on, or there are
+/* The frames of a thread, innermost first, `capacity` at most. `*cut`: the list was invalid from there on, or there are
  * more. */
 MW_SCRIPT_INLINE uint32_t mw_script_frames(const struct mw_script_layout *layout, mw_script_read *read, void *context,
 					   uint64_t state, struct mw_script_ref *refs, uint32_t capacity, bool *cut)

@@ -71,13 +71,13 @@ struct mw_glibc_visitor {
 enum mw_glibc_outcome {
 	MW_GLIBC_WHOLE,  /* up to the top */
 	MW_GLIBC_FENCED, /* up to a fence */
-	MW_GLIBC_TORN,   /* up to what makes no sense */
+	MW_GLIBC_TORN,   /* up to what is invalid */
 };
 
 /* One run from chunk to chunk. */
 struct mw_glibc_run {
 	mw_addr start,
-		at; /* where it began; where it is, or ended: behind a fence, at a top, or at what makes no sense */
+		at; /* where it began; where it is, or ended: behind a fence, at a top, or at what is invalid */
 	uint64_t before; /* size of the chunk that ends at `at` and was not visited yet; 0: there is none */
 };
 

@@ -76,7 +76,7 @@ struct mw_error *mw_hooks_find(struct mw_hooks *hooks, const struct mw_modules *
 		MW_FREE struct mw_found_entry *found = NULL;
 		size_t count = 0;
 
-		/* A file that makes no sense defines nothing. */
+		/* A file that is invalid defines nothing. */
 		MW_TRY(mw_error_if_memory(mw_alloc_find(module->elf, &found, &count)));
 		MW_EACH(entry, found, count)
 			if (entry->family->kind == MW_KIND_HEAP ? heap : vm)

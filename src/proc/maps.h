@@ -25,7 +25,7 @@ struct mw_maps {
 };
 
 /* Read the mappings of a process or thread (any live thread's id will do, also where the leader is
- * a zombie). Errors: GONE where there is no such process, DENIED, DATA on a line that makes no sense. */
+ * a zombie). Errors: GONE where there is no such process, DENIED, DATA on a line that is invalid. */
 struct mw_error *mw_maps_read(pid_t tid, struct mw_maps *out) MW_MUST_CHECK;
 /* The same from text (for tests and fuzzing); `text` need not end in NUL. `torn`: it may have been read while the
  * process ran; what overlaps what stands before it is cut, not refused. */

@@ -138,7 +138,7 @@ static void set_kind(const struct mw_hotspot *hotspot, mw_addr pc, const struct 
 	}
 }
 
-/* False: it makes no sense. */
+/* False: it is invalid. */
 static bool read_code(const struct mw_hotspot *hotspot, struct hotspot_blob *blob)
 {
 	struct mw_hotspot_code *code = &blob->code;

@@ -53,7 +53,7 @@ static bool overlaps(const struct spaces *spaces, mw_addr low, mw_addr high)
 	return false;
 }
 
-/* What overlaps one that is known makes no sense, or is known. */
+/* What overlaps one that is known is invalid, or is known. */
 static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr high, uint64_t used)
 {
 	struct mw_hotspot_space space = {.low = low, .high = high, .used = used};

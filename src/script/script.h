@@ -7,8 +7,8 @@
  * frames that it evaluates. A merged frame is as any other (memwatch/event.h): a module that stands for the language
  * (symbol/modules.h), and a number there. So nothing that counts, filters or records stacks knows of it.
  *
- * Whatever stands in the process's memory is taken for what it may be: anything. Reading is bounded, and what makes no
- * sense ends the list.
+ * Whatever stands in the process's memory is taken for what it may be: anything. Reading is bounded, and what is
+ * invalid ends the list.
  *
  * To add a language: a file beside python.c, and its fields in struct mw_script.
  */
@@ -39,7 +39,7 @@ const struct mw_script_layout *mw_script_layout_of(const struct mw_script *scrip
 
 /*
  * The frames of the thread `tid`, innermost first, `capacity` at most; `thread_pointer` is its. The thread is stopped.
- * `*cut`: the list did not end, or made no sense from there on. None for a thread that runs no such code.
+ * `*cut`: the list did not end, or was invalid from there on. None for a thread that runs no such code.
  */
 uint32_t mw_script_walk(struct mw_script *script, pid_t tid, mw_addr thread_pointer, struct mw_script_ref *refs,
 			uint32_t capacity, bool *cut);

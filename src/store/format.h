@@ -146,7 +146,7 @@ union mw_store_fact {
 };
 
 /* A fact as its record, with the length before it; lists are cut until that fits. Returns its size; 0: it does
- * not, or makes no sense. */
+ * not, or is invalid. */
 size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX]);
 /*
  * The record at `*at`, which moves to the next. NULL, or what is wrong. What lists hold is put into `room`, which has

@@ -462,7 +462,7 @@ static struct mw_error *emit_events(const struct reading *reading, const struct 
 	return NULL;
 }
 
-/* Tell the visitor of a record; *good becomes false where it makes no sense. */
+/* Tell the visitor of a record; *good becomes false where it is invalid. */
 static struct mw_error *emit_record(const struct reading *reading, struct process *process,
 				    const struct mw_store_chunk *chunk, const union mw_store_fact *fact, bool *good)
 {

@@ -8,7 +8,7 @@
 struct codec {
 	bool writing;
 	uint8_t *at, *end;
-	bool bad;     /* it does not fit, or makes no sense; what is read is 0 from then on */
+	bool bad;     /* it does not fit, or is invalid; what is read is 0 from then on */
 	size_t limit; /* written: of a list's items */
 	char *room;   /* read: for lists, … */
 	size_t left;  /* … bytes */

@@ -80,7 +80,7 @@ static STUB_RARE bool find_range(struct reader *reader, uint64_t addr)
 	struct mw_ring_region found;
 
 	if (!look_up(reader->visit->control, addr, &found)) {
-		/* Once a walk: what makes no sense is not asked for again and again. */
+		/* Once a walk: what is invalid is not asked for again and again. */
 		if (reader->asked)
 			return false;
 		reader->asked = true;

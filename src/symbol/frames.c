@@ -226,7 +226,7 @@ static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct 
 	return body->ok;
 }
 
-/* False where the record is no description (a CIE), or makes no sense. */
+/* False where the record is no description (a CIE), or is invalid. */
 static bool describe(const struct mw_frame_bytes *bytes, const struct record *record, struct mw_frame_cie *cie,
 		     struct mw_frame_description *description)
 {

@@ -119,7 +119,7 @@ struct mw_frame_description {
 
 /*
  * Read the description at `vaddr`. `cie` is filled with what it refers to, or found to be that already
- * (zero-initialise). False where there is none, or it makes no sense.
+ * (zero-initialise). False where there is none, or it is invalid.
  */
 bool mw_frame_describe(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie,
 		       struct mw_frame_description *description);
@@ -186,8 +186,8 @@ void mw_described_deinit(struct mw_described_code *code);
 struct mw_generated_code {
 	uint64_t start, end;
 	uint64_t
-		collector; /* V8's function, in assembler and not described, that all calls of its garbage collector come
-			     * through; 0: not known */
+		collector; /* V8's function in assembler through which its garbage collector is called, and which nothing
+			     * describes; 0: not known */
 };
 
 /* What the file's symbols say of it, and where they have been stripped, which of its code is not described. Looked for

@@ -36,7 +36,7 @@ struct mw_go_function {
 bool mw_go_table_init(struct mw_go_table *table, const struct mw_elf *elf);
 /* The table of a file, looked for once for all who have the image; NULL: as above. Errors: MEMORY. */
 struct mw_error *mw_go_table_of(struct mw_elf *elf, const struct mw_go_table **out) MW_MUST_CHECK;
-/* The one with that number, in order of address. False: its record makes no sense. */
+/* The one with that number, in order of address. False: its record is invalid. */
 bool mw_go_function_at(const struct mw_go_table *table, uint64_t number, struct mw_go_function *out);
 bool mw_go_function_find(const struct mw_go_table *table, uint64_t vaddr, struct mw_go_function *out);
 

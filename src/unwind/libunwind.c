@@ -261,7 +261,7 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 	walk->after_signal = signal;
 	module = mw_modules_find(self->modules, frame->pc - 1);
 	frame->module = module ? module->number : MW_MODULE_NONE;
-	/* Of generated code it is known only what its frames are where it has called something. */
+	/* The frames of generated code are known only at its calls. */
 	if (mw_fallback_is_generated(&self->fallback, frame->pc - 1) ? interrupted : !module) {
 		walk->cut = MW_STACK_BROKEN;
 		return false;

@@ -415,7 +415,7 @@ static void start_run(struct run *run, const struct mw_frame_cie *cie, const str
 }
 
 /* The row from where the last one ended (at first, the description's beginning) to *end, which is UINT64_MAX for the
- * last. False where the program makes no sense. */
+ * last. False where the program is invalid. */
 static bool step_run(struct run *run, uint64_t *row, uint64_t *end)
 {
 	if (!run_on(run, end))

@@ -42,7 +42,7 @@ enum mw_rows_of {
 /*
  * Compile a file. .eh_frame is the authority; code that only .debug_frame describes (in the file itself), or Go's own
  * table (which counts as .debug_frame), is added. A
- * description that makes no sense gives MW_ROW_SLOW for its range, so that nothing wrong is ever said. A return
+ * description that is invalid gives MW_ROW_SLOW for its range, so that nothing wrong is ever said. A return
  * address register that is undefined gives MW_ROW_END; a signal frame gives MW_ROW_SIGNAL. A file without descriptions
  * has no rows. Bounded in time and memory by the size of the file. Errors: MEMORY.
  */

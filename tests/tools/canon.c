@@ -293,7 +293,7 @@ static struct mw_error *on_event(void *context, const struct mw_event *event)
 
 	canon->events++;
 	if (event->type > MW_EVENT_REMAP_FAIL || event->kind >= MW_KIND_COUNT || event->thread >= canon->thread_count)
-		return mw_error_create(MW_ERROR_DATA, 0, "event %d of kind %d by thread %u makes no sense",
+		return mw_error_create(MW_ERROR_DATA, 0, "event %d of kind %d by thread %u is invalid",
 				       (int)event->type, (int)event->kind, event->thread);
 	if (!canon->out) {
 		/* Only what knows() has to know. */

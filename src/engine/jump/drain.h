@@ -157,7 +157,7 @@ struct jump_drain_help {
 struct jump_drain_stats {
 	uint64_t events;
 	uint64_t lost_events, lost_stacks; /* by the recorder's own count */
-	uint64_t bad_records;              /* that made no sense: counted as lost */
+	uint64_t bad_records;              /* that was invalid: counted as lost */
 	uint64_t walks, slow_walks;        /* stacks captured; by the slow road */
 	uint64_t waited;                   /* ticks that threads waited for room */
 	uint64_t spent;                    /* … that they were in the recorder, while blocks are sampled */
@@ -224,7 +224,7 @@ struct jump_reader {
 	uint32_t tid;    /* as the recorder says */
 	pid_t pid;       /* as memwatch does */
 	uint8_t state;
-	bool searching; /* what was read made no sense: units are skipped until something does */
+	bool searching; /* what was read was invalid: units are skipped until something does */
 	bool more;      /* units beyond `end` are reserved: they wait for room */
 	bool dead;      /* the thread has ended: what is not marked will never be */
 	bool overtaken; /* it has held back others for too long */

@@ -245,7 +245,7 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 	return mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) <= until;
 }
 
-/* A collector allocates much at a time, which would all be told before anything is learned. */
+/* A collector allocates a lot in a row: without this all of it would be recorded before its frames are learned. */
 static void learn_collectors(struct jump_process *process)
 {
 	const struct mw_module *module;

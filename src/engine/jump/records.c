@@ -115,7 +115,7 @@ struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader 
 
 /* Sampled blocks (memwatch/ring.h). */
 
-/* The interval that the block of an ALLOC or REALLOC_END was sampled with, off its size. False: it makes no sense. */
+/* The interval that the block of an ALLOC or REALLOC_END was sampled with, off its size. False: it is invalid. */
 static bool take_label(const struct jump_drain *drain, struct mw_event *event)
 {
 	uint64_t label = event->size >> MW_RING_SIZE_BITS;
@@ -129,7 +129,7 @@ static bool take_label(const struct jump_drain *drain, struct mw_event *event)
 	return (label > 0 || drain->exact_before) && label <= drain->intervals;
 }
 
-/* `*report`: it is one for the sink, which knows its block. False: it makes no sense. */
+/* `*report`: it is one for the sink, which knows its block. False: it is invalid. */
 static bool is_sampled(struct jump_drain *drain, struct jump_reader *reader, struct mw_event *event, bool *report)
 {
 	struct jump_open_call open = {.unreported = true};
@@ -343,7 +343,7 @@ static inline struct mw_error *take_plain(struct jump_drain *drain, struct jump_
 	return record->addr ? emit(drain, reader, &event) : NULL;
 }
 
-/* `*units` is 0 where the record makes no sense. */
+/* `*units` is 0 where the record is invalid. */
 static inline struct mw_error *take(struct jump_drain *drain, struct jump_reader *reader,
 				    const struct mw_ring_record *record, uint64_t *units)
 {

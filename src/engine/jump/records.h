@@ -40,10 +40,10 @@ static inline void read_rest(const struct jump_drain *drain, const struct jump_r
 
 /* stacks.c */
 
-/* How many units a record has, of `room` that there may be at most; 0 where it makes no sense. */
+/* How many units a record has, of `room` that there may be at most; 0 where it is invalid. */
 uint64_t jump_record_units(const struct jump_drain *drain, const struct mw_ring_record *record, uint64_t room);
 /* STACK and SLOW, and what of an interpreter comes before: give the stack to the sink. `*units` is how many all of it has, 0
- * where it makes no sense. Errors: the sink's; MEMORY. */
+ * where it is invalid. Errors: the sink's; MEMORY. */
 struct mw_error *jump_stack_take(struct jump_drain *drain, struct jump_reader *reader,
 				 const struct mw_ring_record *first, uint64_t *units) MW_MUST_CHECK;
 /* A stack that an event refers to and that has not come: its entry in drain->stacks, less 1; UINT32_MAX: it is nowhere. */

@@ -61,7 +61,7 @@ static bool find_stack(const struct jump_drain *drain, const struct jump_reader 
 
 /*
  * Where the record at `*unit` is of an interpreter's frames, keep these for the stack that they belong to, whose record
- * follows: *record and *unit are that one then. False: it makes no sense, or does not follow.
+ * follows: *record and *unit are that one then. False: it is invalid, or does not follow.
  */
 static bool take_script(struct jump_drain *drain, const struct jump_reader *reader, struct mw_ring_record *record,
 			uint64_t *unit, uint64_t end)

@@ -277,7 +277,7 @@ static void test_stacks_from_elsewhere(void **state)
 	assert_int_equal(bad(rig), 0);
 }
 
-/* What makes no sense is not taken for a stack: a hook that is none, more frames than there can be. */
+/* What is invalid is not taken for a stack: a hook that is none, more frames than there can be. */
 static void test_nonsense_from_elsewhere(void **state)
 {
 	struct rig *rig = *state;
@@ -544,7 +544,7 @@ static void test_too_many_open(void **state)
 	assert_int_equal(rig->event_count, 128);
 }
 
-/* What makes no sense is counted, and what lies behind it still read. */
+/* What is invalid is counted, and what lies behind it still read. */
 static void test_senseless(void **state)
 {
 	struct rig *rig = *state;

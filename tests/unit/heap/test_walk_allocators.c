@@ -538,7 +538,7 @@ static size_t read_spoilt(void *context, mw_addr addr, void *out, size_t size)
 	return got;
 }
 
-/* A walk through what makes no sense ends, and soon. */
+/* A walk through what is invalid ends, and soon. */
 static void walk_spoilt(struct process *process, const struct mw_walker *walker, unsigned walks)
 {
 	static const unsigned seldom[] = {16, 4096, 65536, 1u << 20};

@@ -644,7 +644,7 @@ static void spaces_are_told(void **state)
 	size_t count, code = 0, heap_at = 0, stacks = 0;
 
 	assert_true(java_heap != MAP_FAILED && !mprotect(java_heap, PAGE, PROT_NONE));
-	thread[0] = (uintptr_t)java_heap + 8 * PAGE; /* a stack in the heap makes no sense */
+	thread[0] = (uintptr_t)java_heap + 8 * PAGE; /* a stack in the heap is invalid */
 	thread[1] = PAGE;
 	set_static(rig, HOTSPOT_JAVA_HEAP, &region_at);
 	set_field(rig, HOTSPOT_JAVA_HEAP_RESERVED, 0, 8);

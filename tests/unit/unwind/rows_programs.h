@@ -95,7 +95,7 @@ static const struct program programs[] = {
 	{"advance_loc4", PROGRAM(DW_CFA_advance_loc4, 0x10, 0, 0, 0, DW_CFA_def_cfa_offset, 16), MW_ROW_SP, 16,
 	 MW_ROW_FP_SAME, 0},
 	{"beyond the end", PROGRAM(STEP, DW_CFA_advance_loc4, 0, 1, 0, 0, 0x3f), MW_ROW_SP, 8, MW_ROW_FP_SAME, 0},
-	/* What makes no sense makes all of it slow. */
+	/* What is invalid makes all of it slow. */
 	{"unknown", PROGRAM(STEP + 4, 0x3f), MW_ROW_SLOW, 0, MW_ROW_FP_SAME, 0},
 	{"another architecture's", PROGRAM(DW_CFA_GNU_window_save), MW_ROW_SLOW, 0, MW_ROW_FP_SAME, 0},
 	{"cut short", PROGRAM(STEP + 4, DW_CFA_nop, DW_CFA_nop, DW_CFA_nop, DW_CFA_nop, DW_CFA_expression, 6, 100),
