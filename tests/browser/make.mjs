@@ -312,6 +312,10 @@ function space() {
 	return {
 		start: moment(0),
 		end: moment(400000),
+		named: [
+			{ name: "class space", start: region(65536, 4096, 1), end: region(65536, 8192, 1) },
+			{ name: "<b>Java heap</b>", start: region(262144, 16384, 2), end: region(262144, 24576, 2) },
+		],
 		arenas: { start: { used: 100000, free: 5000, size: 105000 }, end: { used: 480000, free: 20000, size: 500000 } },
 		unattributed: [{ address: 0x7f0000000000, bytes: 2097152, resident: null, kind: "anonymous", path: "/tmp/<i>x</i>" }],
 	};

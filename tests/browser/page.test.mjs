@@ -441,6 +441,9 @@ test("the address space, before and after", async () => {
 	const page = await browser.open(html);
 	await tab(page, "space");
 	assert.deepEqual(await figures(page, 'tr[data-kind="heap"]'), [135168, 535168, 400000, 4096, 404096, 400000, 1]);
+	// The parts that a runtime has described follow the line that they are part of, the largest first, and are not summed up.
+	assert.deepEqual(await page.$$eval('tr[data-kind="anonymous"] ~ tr', (rows) => rows.slice(0, 3).map((one) => one.querySelector("th").textContent)), ["<b>Java heap</b>", "class space", "files' code"]);
+	assert.deepEqual(await figures(page, 'tr[data-part="class space"]'), [65536, 65536, 0, 4096, 8192, 4096, 1]);
 	const all = await figures(page, 'tr[data-kind="all"]');
 	assert.equal(all[2], 400000);
 	assert.equal(all[5], 800000);

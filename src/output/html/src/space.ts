@@ -21,9 +21,7 @@ const LABELS: Record<string, string> = {
 
 type Field = "reserved" | "resident";
 
-function of(regions: Record<string, Region> | null, kind: string, field: Field): number | null {
-	return regions ? (regions[kind]?.[field] ?? null) : null;
-}
+type Moments = { start: Region | null; end: Region | null };
 
 function sum(regions: Record<string, Region> | null, field: Field): number | null {
 	if (!regions) return null;
@@ -33,6 +31,11 @@ function sum(regions: Record<string, Region> | null, field: Field): number | nul
 		out += region[field];
 	}
 	return out;
+}
+
+/** The larger of what was resident at the start and at the end. */
+function most(region: Moments): number {
+	return Math.max(region.start?.resident ?? 0, region.end?.resident ?? 0);
 }
 
 /** A quarter or more of the arenas is free, and they grew more by what is free than by what is used. */
@@ -68,25 +71,28 @@ export class SpaceView {
 
 	private table(space: Space): HTMLElement {
 		const kinds = Object.keys({ ...space.start, ...space.end }).filter((kind) => (space.start?.[kind]?.count ?? 0) + (space.end?.[kind]?.count ?? 0) > 0);
-		let most = 1;
-		for (const kind of kinds) for (const at of [space.start, space.end]) most = Math.max(most, of(at, kind, "resident") ?? 0);
+		const kindOf = (kind: string): Moments => ({ start: space.start?.[kind] ?? null, end: space.end?.[kind] ?? null });
+		const widest = Math.max(1, ...kinds.map((kind) => most(kindOf(kind))));
 		const cells = (a: number | null, b: number | null): HTMLElement[] => [
 			h("td", { class: "figure" }, a === null ? "?" : size(a)),
 			h("td", { class: "figure" }, b === null ? "?" : size(b)),
 			h("td", { class: `figure change ${a !== null && b !== null && b > a ? "grown" : ""}` }, a === null || b === null ? "?" : h("data", { value: b - a }, change(a, b))),
 		];
-		const bars = (kind: string): HTMLElement => {
+		const bars = (region: Moments): HTMLElement => {
 			const bar = (value: number | null, when: string): HTMLElement => {
 				const one = h("span", { class: `space-bar ${when}`, title: `${when}: ${value === null ? "?" : bytes(value)} resident` });
-				one.style.width = `${(((value ?? 0) / most) * 100).toFixed(2)}%`;
+				one.style.width = `${(((value ?? 0) / widest) * 100).toFixed(2)}%`;
 				return one;
 			};
-			return h("td", { class: "space-bars" }, bar(of(space.start, kind, "resident"), "start"), bar(of(space.end, kind, "resident"), "end"));
+			return h("td", { class: "space-bars" }, bar(region.start?.resident ?? null, "start"), bar(region.end?.resident ?? null, "end"));
 		};
-		const row = (label: string, kind: string | null): HTMLElement => {
-			const value = (at: Record<string, Region> | null, field: Field): number | null => (kind === null ? sum(at, field) : of(at, kind, field));
-			return h("tr", { "data-kind": kind ?? "all" }, h("th", { scope: "row" }, label), kind === null ? h("td") : bars(kind), cells(value(space.start, "reserved"), value(space.end, "reserved")), cells(value(space.start, "resident"), value(space.end, "resident")), h("td", { class: "figure" }, kind === null ? "" : number(space.end?.[kind]?.count ?? space.start?.[kind]?.count ?? 0)));
+		const row = (label: string, data: Record<string, string>, region: Moments): HTMLElement => {
+			const { start, end } = region;
+			return h("tr", data, h("th", { scope: "row" }, label), bars(region), cells(start?.reserved ?? null, end?.reserved ?? null), cells(start?.resident ?? null, end?.resident ?? null), h("td", { class: "figure" }, number(end?.count ?? start?.count ?? 0)));
 		};
+		const parts = [...(space.named ?? [])].sort((a, b) => most(b) - most(a));
+		const rows = (kind: string): HTMLElement[] => [row(LABELS[kind] ?? kind, { "data-kind": kind }, kindOf(kind)), ...(kind === "anonymous" ? parts.map((part) => row(part.name, { "data-part": part.name, class: "part" }, part)) : [])];
+		const all = h("tr", { "data-kind": "all" }, h("th", { scope: "row" }, "all"), h("td"), cells(sum(space.start, "reserved"), sum(space.end, "reserved")), cells(sum(space.start, "resident"), sum(space.end, "resident")), h("td"));
 		return h(
 			"div",
 			{ class: "table-wrap" },
@@ -94,7 +100,7 @@ export class SpaceView {
 				"table",
 				{ class: "plain" },
 				h("thead", null, h("tr", null, h("th", { rowspan: 2, scope: "col" }, "What for"), h("th", { rowspan: 2, scope: "col" }, h("span", { class: "sw start" }), "start ", h("span", { class: "sw end" }), "end, resident"), h("th", { colspan: 3, scope: "colgroup" }, "Reserved"), h("th", { colspan: 3, scope: "colgroup" }, "Resident"), h("th", { rowspan: 2, scope: "col" }, "Mappings")), h("tr", null, ["start", "end", "change", "start", "end", "change"].map((text) => h("th", { scope: "col", class: "figure" }, text)))),
-				h("tbody", null, kinds.map((kind) => row(LABELS[kind] ?? kind, kind)), row("all", null)),
+				h("tbody", null, kinds.flatMap(rows), all),
 			),
 		);
 	}

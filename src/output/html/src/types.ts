@@ -126,6 +126,7 @@ export interface Arenas {
 export interface Space {
 	start: Record<string, Region> | null;
 	end: Record<string, Region> | null;
+	named?: { name: string; start: Region; end: Region }[]; // parts of "anonymous" that a runtime has described
 	arenas: { start: Arenas | null; end: Arenas | null } | null;
 	unattributed:
 		| { address: number; bytes: number; resident: number | null; kind: string; path: string | null }[]
