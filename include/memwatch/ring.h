@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   12u
+#define MW_RING_LAYOUT   13u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -520,6 +520,7 @@ struct mw_ring_control {
 	uint64_t exit_limit;                             /* ticks that a process waits before it ends */
 	uint32_t exits_served;                           /* how often it need not wait any more */
 	uint32_t learned_any;                            /* 0: MW_RING_LEARNED empty ones */
+	uint32_t rings_all;                              /* 1: no thread waits for a ring: there are no more */
 	uint64_t learned;                                /* … at that offset */
 	uint64_t slow_allowed; /* so many stacks may take the slow road; where another had to, it ends and is broken */
 	uint32_t settling;     /* 1: only what frees is recorded, without stacks */

@@ -407,7 +407,7 @@ static STUB_RARE bool take_ring(struct mw_ring_control *control, struct mw_ring_
 	uint32_t ring, none = 0;
 	bool got = next_ring(control, &ring);
 
-	if (!got && cpu_ticks() >= slot->limit) {
+	if (!got && !__atomic_load_n(&control->rings_all, __ATOMIC_RELAXED) && cpu_ticks() >= slot->limit) {
 		uint64_t start = cpu_ticks(), last = start;
 
 		while (!got && stub_wait_on(control, start)) {

@@ -96,6 +96,7 @@ static void offer(struct jump_drain *drain)
 		return;
 	for (uint32_t i = 0; i < count; i++)
 		put_in_queue(drain, &drain->readers[drain->next_ring++]);
+	__atomic_store_n(&jump_control(drain->shared)->rings_all, count == left, __ATOMIC_RELAXED);
 }
 
 /* What a target has counted it may as well have made up: sums of that don't wrap. */

@@ -88,8 +88,8 @@ struct jump_shared {
 	struct jump_geometry geometry;
 };
 
-/* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with. At most 64 MiB for 16
- * threads. `sampling`: blocks are to be sampled. `script`: there is an interpreter. `small`: it is one of many processes, and what is remembered for speed is
+/* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with, and for four times as
+ * many threads to come: at most 64 MiB of address space for 16. `sampling`: blocks are to be sampled. `script`: there is an interpreter. `small`: it is one of many processes, and what is remembered for speed is
  * less: that takes 2 MiB of memory instead of 14 for one with a thread. */
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
 			bool sampling, bool script, bool small);

@@ -28,7 +28,8 @@
 #define BEAT_NS           20000000
 #define UNMAP_ATTEMPTS    3
 #define TRAMPOLINES_LEAST (2 * JUMP_PAGE)
-#define MANY              4                    /* processes: each further one takes little memory */
+#define MANY              4    /* processes: each further one takes little memory */
+#define LIKELY_THREADS    1024 /* there is room for four times as many to come; where they leak, they do */
 #define CGROUP_SPARE      (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
 
 #ifndef MADV_WIPEONFORK
@@ -360,6 +361,15 @@ static uint32_t words_kept(const struct jump_process *process)
 	return depth < JUMP_MAX_DEPTH / MW_INTERPRETED_WORDS ? depth * MW_INTERPRETED_WORDS : JUMP_MAX_DEPTH;
 }
 
+/* For `threads` at least. */
+static void plan(const struct jump_process *process, size_t threads, uint64_t rows_bytes, struct jump_geometry *out)
+{
+	if (threads < process->quiesce.count)
+		threads = process->quiesce.count;
+	jump_geometry_plan(out, threads, words_kept(process), rows_bytes, jump_may_sample(process),
+			   mw_script_is_there(process->survey.script), process->engine->process_count > MANY);
+}
+
 static struct mw_error *map_all(struct jump_process *process, const struct mw_inject *inject,
 				const struct mw_maps *maps, uint64_t rows_bytes)
 {
@@ -367,8 +377,9 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	uint64_t ring, size;
 	mw_addr hint;
 
-	jump_geometry_plan(&geometry, process->quiesce.count, words_kept(process), rows_bytes, jump_may_sample(process),
-			   mw_script_is_there(process->survey.script), process->engine->process_count > MANY);
+	plan(process, process->engine->process_count > MANY ? 0 : LIKELY_THREADS, rows_bytes, &geometry);
+	if (!mw_error_none(mw_inject_check_limit(inject->tid, geometry.size)))
+		plan(process, 0, rows_bytes, &geometry);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	process->recorder.first_rings = (uint32_t)process->quiesce.count + geometry.spare_rings;
 	if (process->recorder.first_rings > geometry.ring_count)

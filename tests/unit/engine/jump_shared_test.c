@@ -70,6 +70,8 @@ static void test_plan(void **state)
 	jump_geometry_plan(&geometry, 16, 128, 4 * MIB, false, false, false);
 	assert_true(geometry.size <= 64 * MIB);
 	assert_int_equal(geometry.ring_units * MW_RING_UNIT, 128 << 10);
+	jump_geometry_plan(&geometry, 1024, 128, 4 * MIB, false, false, false);
+	assert_int_equal(geometry.ring_units * MW_RING_UNIT, 128 << 10);
 }
 
 static void test_format(void **state)

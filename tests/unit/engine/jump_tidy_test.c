@@ -125,6 +125,7 @@ static void test_offered(void **state)
 	struct mw_ring_control *control = jump_control(&rig->shared);
 
 	assert_int_equal(control->rings_offered, 8);
+	assert_int_equal(control->rings_all, 0);
 	rig->refuse_fill = true;
 	jump_drain_tidy(rig->drain);
 	assert_int_equal(control->rings_offered, 8);
@@ -133,6 +134,7 @@ static void test_offered(void **state)
 	assert_int_equal(rig->filled_from, 8);
 	assert_int_equal(rig->filled_count, RIG_RINGS - 8);
 	assert_int_equal(control->rings_offered, RIG_RINGS);
+	assert_int_equal(control->rings_all, 1);
 	for (uint32_t i = 0; i < RIG_RINGS; i++)
 		assert_int_equal(jump_queue(&rig->shared)[i], i);
 	for (int i = 0; i < 3; i++)

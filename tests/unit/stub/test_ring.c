@@ -271,9 +271,17 @@ static void test_no_ring(void **state)
 
 	(void)state;
 	control->rings_taken = control->rings_offered;
+	/* Nobody waits where no more can come. */
+	control->rings_all = 1;
 	assert_int_equal(rig_enter(rig_stack(1000, 1), HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_PASS);
 	assert_int_equal(rig_slot()->lost_events, 1);
 	assert_int_equal(rig_slot()->inside, 0);
+	assert_int_equal(rig.pauses, 0);
+	control->rings_all = 0;
+	rig.ticks = rig_slot()->limit;
+	control->heartbeat = rig.ticks;
+	assert_int_equal(rig_enter(rig_stack(1000, 1), HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_PASS);
+	assert_int_equal(rig_slot()->lost_events, 2);
 	pauses = rig.pauses;
 	assert_true(pauses > 0);
 	/* It does not wait each time. */
