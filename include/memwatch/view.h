@@ -154,6 +154,20 @@ static inline struct mw_amount mw_report_lost(const struct mw_report_leaks *leak
 	return lost;
 }
 
+/* Blocks that a pool on top of malloc took (src/alloc/pools.h), by those who use it. All texts are there, perhaps empty. */
+struct mw_report_pool {
+	const char *name; /* "PostgreSQL's memory contexts" */
+	const char *hint; /* where no user is known: why, and what tells more; NULL: one is */
+	struct mw_report_pool_user {
+		const char *name,
+			*path; /* as "ExecutorState", and what it is part of: "TopMemoryContext > PortalContext" */
+		const char *example; /* what one of that name is for */
+		struct mw_amount blocks;
+	} * users; /* most bytes first */
+	size_t user_count;
+	struct mw_amount looked, others; /* blocks that were read; … whose user is not known, or one of too many */
+};
+
 struct mw_report_stack {
 	char id[17];
 	enum mw_kind kind;
@@ -176,6 +190,7 @@ struct mw_report_stack {
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
 	struct mw_report_growth growth;
 	const struct mw_report_leaks *leaks; /* NULL: not looked for, or has no blocks that it could be known of */
+	const struct mw_report_pool *pool;   /* that its impacting blocks are of; NULL: of none */
 	uint32_t group;                      /* src/view's business */
 	bool has_lifetime;                   /* any block freed: lifetimes are of the transient ones */
 	bool has_ages;                       /* any block impacting */
@@ -200,11 +215,12 @@ struct mw_report_suspect {
 	double seconds_to_limit; /* until at that rate target.limit is reached; below 0: it never is, or not known */
 	size_t *stacks;          /* in mw_report.stacks, most bytes first */
 	size_t stack_count;
-	const char *sentence;           /* what the verdict means, and what is open */
-	struct mw_amount settled_later; /* as in mw_report_stack */
-	struct mw_spreads spreads;      /* likewise; `bytes` and `blocks` are impacting, `freed` are transient */
-	double low, high;               /* where blocks are sampled: limits of `bytes`, at 95 % */
-	struct mw_amount lost;          /* of them, that nothing leads to, or only lost ones (mw_report_leaks) */
+	const char *sentence;              /* what the verdict means, and what is open */
+	struct mw_amount settled_later;    /* as in mw_report_stack */
+	struct mw_spreads spreads;         /* likewise; `bytes` and `blocks` are impacting, `freed` are transient */
+	double low, high;                  /* where blocks are sampled: limits of `bytes`, at 95 % */
+	struct mw_amount lost;             /* of them, that nothing leads to, or only lost ones (mw_report_leaks) */
+	const struct mw_report_pool *pool; /* that blocks of it are of; NULL: of none */
 };
 
 /* A child of the process that was alive at the window's end. */

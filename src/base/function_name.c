@@ -54,3 +54,16 @@ bool mw_function_is_std(const char *function)
 
 	return begins_with_any(name, both) || (begins_with_any(name, rust) && !has_parameters(function));
 }
+
+bool mw_function_is_of(const char *const *names, const char *function)
+{
+	const char *name = mw_function_bare(function);
+
+	for (; *names; names++) {
+		size_t length = strcspn(*names, "$");
+
+		if (strncmp(name, *names, length) == 0 && (!(*names)[length] || strchr("(.", name[length])))
+			return true;
+	}
+	return false;
+}

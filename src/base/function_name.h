@@ -12,5 +12,8 @@
 const char *mw_function_bare(const char *function);
 /* Is it of the standard library of C++ or Rust? */
 bool mw_function_is_std(const char *function);
+/* Does it begin with one of these names, NULL-ended? One that has a $ at its end is to be all of it, but for what a compiler
+ * has put behind it ("palloc$": "palloc", "palloc.part.0", "palloc(unsigned long)"). */
+bool mw_function_is_of(const char *const *names, const char *function);
 
 #endif

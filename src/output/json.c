@@ -288,6 +288,18 @@ static json_t *holder_value(const struct mw_report_leaks *leaks)
 	return leaks && leaks->holder_count ? mw_json_texts(leaks->holder, leaks->holder_count) : json_null();
 }
 
+static json_t *pool_value(const struct mw_report_pool *pool)
+{
+	if (!pool)
+		return json_null();
+	return MW_OBJECT(
+		MW_OF(pool, name), MW_OF(pool, hint),
+		MW_KEY("users", MW_ARRAY(i, pool->user_count,
+					 MW_OBJECT(MW_OF(&pool->users[i], name), MW_OF(&pool->users[i], path),
+						   MW_OF(&pool->users[i], example), MW_OF(&pool->users[i], blocks)))),
+		MW_OF(pool, looked), MW_OF(pool, others));
+}
+
 /* `shared`: where its frames have numbers, or NULL. */
 static json_t *stack_value(const struct mw_report *report, const struct mw_report_stack *stack,
 			   const struct frames *shared)
@@ -315,7 +327,7 @@ static json_t *stack_value(const struct mw_report *report, const struct mw_repor
 		/* Whether a block of the heap is resident is the allocator's affair. */
 		MW_KEY("resident", stack->kind == MW_KIND_HEAP ? json_null() : MW_VALUE(stack->resident)),
 		ESTIMATED_SETTLED(sampled, stack), MW_KEY("leaks", leaks_value(stack->leaks)),
-		MW_KEY("holder", holder_value(stack->leaks)));
+		MW_KEY("holder", holder_value(stack->leaks)), MW_KEY("pool", pool_value(stack->pool)));
 }
 
 /* --- the report --------------------------------------------------------------------------------------------- */
@@ -579,7 +591,7 @@ static json_t *suspect_value(const struct mw_report *report, const struct mw_rep
 		MW_KEY("seconds_to_limit",
 		       suspect->seconds_to_limit < 0 ? json_null() : json_real(suspect->seconds_to_limit)),
 		MW_KEY("stacks", MW_ARRAY(i, suspect->stack_count, MW_VALUE(report->stacks[suspect->stacks[i]].id))),
-		MW_OF(suspect, sentence));
+		MW_OF(suspect, sentence), MW_KEY("pool", pool_value(suspect->pool)));
 	if (spreads->impacting.blocks)
 		mw_json_set(&value, "error",
 			    MW_OBJECT(MW_KEY("bytes", sqrt(spreads->impacting.bytes)),

@@ -15,6 +15,7 @@
 #define THREADS      4
 #define NAME_COLUMNS 60   /* of a function in the answer */
 #define FRAMES       12   /* of a suspect's stack */
+#define USERS        4    /* of its pool */
 #define MINOR        10   /* growth that is seen, to so much more that the RSS grew by, is not the answer */
 #define TRIFLE       100  /* of what was not freed */
 #define LEAST_SHARE  1000 /* a smaller one of blocks that are freed is said in blocks */
@@ -487,6 +488,47 @@ static void put_leaks(struct mw_text *text, const struct mw_report_suspect *susp
 	mw_text_paragraph(text, 5);
 }
 
+/* "   In talloc's chunks: struct session 1.2 MiB (of server), 12 more 34 KiB" */
+static void put_pool(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	struct mw_line *line = &text->line;
+	const struct mw_report_pool *pool = suspect->pool;
+	struct mw_amount more = {0};
+
+	if (!pool)
+		return;
+	if (!pool->user_count) {
+		if (pool->hint)
+			MW_TEXT_SAY(text, 5, "   %s", pool->hint);
+		return;
+	}
+	mw_line_printf(line, "   In %s", pool->name);
+	for (size_t i = 0; i < pool->user_count; i++) {
+		const struct mw_report_pool_user *user = &pool->users[i];
+
+		if (i >= USERS) {
+			mw_amount_add(&more, (struct mw_amount){1, user->blocks.bytes});
+			continue;
+		}
+		mw_line_put(line, i ? ", " : ": ", user->name);
+		mw_line_printf(line, " %s", mw_show_size(user->blocks.bytes).text);
+		if (*user->path || *user->example)
+			mw_line_put(line, " (", *user->path ? "in " : "");
+		mw_line_put(line, "", user->path);
+		mw_line_put(line, *user->path && *user->example ? "; " : "", *user->example ? "one is for " : "");
+		mw_line_put(line, "", user->example);
+		mw_line_printf(line, "%s", *user->path || *user->example ? ")" : "");
+	}
+	if (more.count)
+		mw_line_printf(line, ", %s more %s", mw_show_count(more.count).text, mw_show_size(more.bytes).text);
+	if (pool->others.count)
+		mw_line_printf(line, ", others or not known %s", mw_show_size(pool->others.bytes).text);
+	if (pool->looked.count < suspect->blocks)
+		mw_line_printf(line, "; %s of the %s blocks were read", mw_show_count(pool->looked.count).text,
+			       mw_show_count(suspect->blocks).text);
+	mw_text_paragraph(text, 5);
+}
+
 static void put_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
 {
 	struct mw_line *line = &text->line;
@@ -514,6 +556,7 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	mw_text_paragraph(text, 5);
 	mw_text_settled(text, &suspect->settled_later, &suspect->spreads);
 	put_leaks(text, suspect);
+	put_pool(text, suspect);
 	mw_line_printf(line, "   %s", suspect->sentence);
 	mw_text_paragraph(text, 5);
 	put_source(text, suspect->frame);

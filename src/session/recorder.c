@@ -546,6 +546,27 @@ static struct mw_error *emit_leaks(const struct mw_recorder *recorder, const str
 	return report->change ? emit_change(recorder, report->change) : NULL;
 }
 
+static struct mw_error *emit_pools(const struct mw_recorder *recorder, const struct mw_report *report)
+{
+	MW_EACH(stack, report->stacks, report->stack_count) {
+		const struct mw_report_pool *pool = stack->pool;
+		struct mw_stored_pool stored = {.stack = strtoull(stack->id, NULL, 16)};
+
+		for (size_t i = 0; pool && i < pool->user_count; i++) {
+			const struct mw_report_pool_user *user = &pool->users[i];
+
+			stored = (struct mw_stored_pool){stored.stack, pool->name,    user->name,
+							 user->path,   user->example, user->blocks};
+			EMIT(recorder->emitter, pool, &stored);
+		}
+		if (!pool || !pool->user_count || !pool->others.count)
+			continue;
+		stored = (struct mw_stored_pool){stored.stack, pool->name, "", "", "", pool->others};
+		EMIT(recorder->emitter, pool, &stored);
+	}
+	return NULL;
+}
+
 void mw_recorder_deinit(struct mw_recorder *recorder)
 {
 	mw_error_destroy(mw_recorder_end_look(recorder));
@@ -697,6 +718,7 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	struct mw_guarded_symbols guarded;
 	struct mw_view_symbols symbols;
 	struct mw_perf_map names = {.count = 0};
+	struct mw_recorder_pools pools;
 	const struct mw_modules *modules = session->engine->ops->modules(session->engine, recorder->key);
 	MW_CLEANUP(drop_modules) struct mw_modules *none = NULL;
 	struct mw_error *err, *unnamed;
@@ -711,9 +733,13 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	mw_symbolizer_set_names(guarded.symbolizer, &names);
 	symbols = mw_guarded_symbols_of(&guarded);
 	watched->symbols = mw_emitter_symbols(recorder->emitter, &symbols);
+	mw_recorder_open_pools(recorder, &pools);
 	err = mw_reports_make(reports, process, watched);
+	mw_recorder_close_pools(recorder, &pools);
 	if (!err)
 		err = emit_leaks(recorder, reports->items[process]);
+	if (!err)
+		err = emit_pools(recorder, reports->items[process]);
 	err = mw_error_first(err, mw_recorder_end_look(recorder));
 	watched->symbols = (struct mw_view_symbols){.resolve = NULL};
 	mw_progress_clear(&session->progress); /* a message may come */

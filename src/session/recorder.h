@@ -6,8 +6,11 @@
 #ifndef MW_SESSION_RECORDER_H
 #define MW_SESSION_RECORDER_H
 
+#include "alloc/pools.h"
 #include "base/index.h"
+#include "proc/maps.h"
 #include "proc/memory_limit.h"
+#include "proc/peek.h"
 #include "proc/perf_map.h"
 #include "proc/program.h"
 #include "proc/regions.h"
@@ -123,6 +126,15 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 /* Look at its heap before anything is attached, to be compared with what it is at the window's end. If it fails, a
  * message on standard error says why. */
 void mw_recorder_look_at_heap_before(struct mw_recorder *recorder);
+/* How the model reads blocks of pools, once nothing is attached any more; where the process is gone it does not. */
+struct mw_recorder_pools {
+	struct mw_pool_memory memory;
+	struct mw_touched touched;
+	struct mw_maps maps;
+};
+/* `out` must not move. */
+void mw_recorder_open_pools(struct mw_recorder *recorder, struct mw_recorder_pools *out);
+void mw_recorder_close_pools(struct mw_recorder *recorder, struct mw_recorder_pools *pools);
 /* Look at its heap, now: what is freed until that is recorded, or nothing of it is. If it fails, a
  * message on standard error says why. */
 void mw_recorder_look_at_heap(struct mw_recorder *recorder);

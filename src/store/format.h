@@ -44,6 +44,7 @@ enum mw_store_chunk_type {
 	MW_STORE_LEAKS,
 	MW_STORE_HEAP,
 	MW_STORE_CHANGE,
+	MW_STORE_POOLS,
 	MW_STORE_TYPE_COUNT
 };
 
@@ -142,6 +143,7 @@ union mw_store_fact {
 	struct mw_stored_leaks leaks;
 	struct mw_stored_heap heap;
 	struct mw_stored_change change;
+	struct mw_stored_pool pool;
 	uint64_t chunks; /* CLOSE: before this one */
 };
 

@@ -511,6 +511,8 @@ static struct mw_error *emit_record(const struct reading *reading, struct proces
 		return visitor->heap(context, number, &fact->heap);
 	case MW_STORE_CHANGE:
 		return visitor->change(context, number, &fact->change);
+	case MW_STORE_POOLS:
+		return visitor->pool(context, number, &fact->pool);
 	default:
 		return NULL;
 	}
@@ -642,6 +644,7 @@ static void set_wanted(struct reading *reading)
 	wanted[MW_STORE_LEAKS] = visitor->leaks;
 	wanted[MW_STORE_HEAP] = visitor->heap;
 	wanted[MW_STORE_CHANGE] = visitor->change;
+	wanted[MW_STORE_POOLS] = visitor->pool;
 	wanted[MW_STORE_CLOSE] = true;
 }
 

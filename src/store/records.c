@@ -441,6 +441,18 @@ static void change(struct codec *codec, union mw_store_fact *fact)
 	signed64(codec, &it->bytes);
 }
 
+static void pool(struct codec *codec, union mw_store_fact *fact)
+{
+	struct mw_stored_pool *it = &fact->pool;
+
+	number(codec, &it->stack);
+	text(codec, &it->pool);
+	text(codec, &it->name);
+	text(codec, &it->path);
+	text(codec, &it->example);
+	amount(codec, &it->blocks);
+}
+
 /* --- looks at heaps: structs of memwatch/heap.h, whose strings are not const ------------------------------- */
 
 static void own_string(struct codec *codec, char **value)
@@ -625,7 +637,7 @@ static void (*const records[MW_STORE_TYPE_COUNT])(struct codec *codec, union mw_
 	[MW_STORE_SAMPLES] = sample,     [MW_STORE_MARKS] = mark,     [MW_STORE_MAPPINGS] = mapping,
 	[MW_STORE_SYMBOLS] = symbol,     [MW_STORE_ENDS] = end,       [MW_STORE_CLOSE] = last,
 	[MW_STORE_INTERVALS] = interval, [MW_STORE_LEAKS] = leaks,    [MW_STORE_HEAP] = heap,
-	[MW_STORE_CHANGE] = change,
+	[MW_STORE_CHANGE] = change,      [MW_STORE_POOLS] = pool,
 };
 
 size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX])

@@ -152,6 +152,13 @@ struct mw_stored_change {
 
 enum { MW_STORED_CHANGE_RSS_BEFORE = 14, MW_STORED_CHANGE_RSS_AFTER = 15 };
 
+/* Who uses blocks of a stack that a pool took and that were not freed, as they were read at the window's end. */
+struct mw_stored_pool {
+	uint64_t stack;                           /* its id in reports */
+	const char *pool, *name, *path, *example; /* as in mw_report_pool; no name: all others */
+	struct mw_amount blocks;
+};
+
 /* What of a look at a heap (memwatch/heap.h) is emitted: first all but its lists, then each item of these. */
 enum mw_stored_heap_part {
 	MW_STORED_HEAP_HEAD, /* with the lengths of its lists */
@@ -207,6 +214,7 @@ struct mw_store_visitor {
 	struct mw_error *(*leaks)(void *context, uint32_t process, const struct mw_stored_leaks *leaks);
 	struct mw_error *(*change)(void *context, uint32_t process, const struct mw_stored_change *change);
 	struct mw_error *(*heap)(void *context, uint32_t process, const struct mw_stored_heap *heap);
+	struct mw_error *(*pool)(void *context, uint32_t process, const struct mw_stored_pool *pool);
 	/* After each chunk, once all that it holds has been emitted: bytes read of all there are. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 };
@@ -215,7 +223,8 @@ struct mw_store_visitor {
 #define MW_STORE_EACH(DEFINE)                                                                                          \
 	DEFINE(target)                                                                                                 \
 	DEFINE(hook)                                                                                                   \
-	DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap) DEFINE(change)
+	DEFINE(module)                                                                                                 \
+	DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end) DEFINE(leaks) DEFINE(heap) DEFINE(change) DEFINE(pool)
 
 /* A receiver of all but events, and stacks and threads that these name: its functions are on_target() and so on. */
 #define MW_STORE_VISITOR(receiver)                                                                                     \
@@ -223,7 +232,7 @@ struct mw_store_visitor {
 	{                                                                                                              \
 		.context = (receiver), .target = on_target, .hook = on_hook, .module = on_module, .before = on_before, \
 		.settle = on_settle, .sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, \
-		.end = on_end, .leaks = on_leaks, .heap = on_heap, .change = on_change,                                \
+		.end = on_end, .leaks = on_leaks, .heap = on_heap, .change = on_change, .pool = on_pool,               \
 	}
 
 #endif

@@ -122,9 +122,8 @@ void mw_store_flush(struct mw_store_writer *writer)
 		close_events(stream);
 		for (enum mw_store_chunk_type type = MW_STORE_EVENTS + 1; type < MW_STORE_CLOSE; type++)
 			close_records(stream, type);
-		close_records(stream, MW_STORE_LEAKS);
-		close_records(stream, MW_STORE_HEAP);
-		close_records(stream, MW_STORE_CHANGE);
+		for (enum mw_store_chunk_type type = MW_STORE_LEAKS; type < MW_STORE_TYPE_COUNT; type++)
+			close_records(stream, type);
 	}
 }
 
@@ -157,6 +156,7 @@ PUT_FACT(end, MW_STORE_ENDS)
 PUT_FACT(leaks, MW_STORE_LEAKS)
 PUT_FACT(heap, MW_STORE_HEAP)
 PUT_FACT(change, MW_STORE_CHANGE)
+PUT_FACT(pool, MW_STORE_POOLS)
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {

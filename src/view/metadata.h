@@ -41,6 +41,8 @@ struct mw_metadata {
 	size_t leaks_count, leaks_capacity;
 	struct mw_stored_change *changes;
 	size_t changes_count, changes_capacity;
+	struct mw_stored_pool *pools;
+	size_t pools_count, pools_capacity;
 	struct mw_kept_heap heap; /* a look at a heap, without a window */
 	bool has_target;
 	struct mw_metadata_mapping_list mappings[2]; /* by enum mw_stored_moment */

@@ -12,6 +12,7 @@
 #include "view/growth.h"
 #include "view/leaks.h"
 #include "view/missing.h"
+#include "view/pools.h"
 #include "view/suspects.h"
 
 #include <inttypes.h>
@@ -350,6 +351,8 @@ static struct mw_error *make_stacks(const struct mw_summary_input *input, struct
 		err = mw_view_leaks(input, arena, report, builder.group_of);
 	if (!err)
 		err = mw_view_change(input, arena, report, builder.group_of);
+	if (!err)
+		err = mw_view_pools(input, arena, report, builder.group_of);
 	if (err) {
 		free(builder.group_of);
 		return err;

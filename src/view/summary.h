@@ -31,6 +31,8 @@ struct mw_summary_change {
 	void *context;
 };
 
+struct mw_pool_memory; /* alloc/pools.h */
+
 /* What was known about the process beside its events. Everything is borrowed and copied. */
 struct mw_summary_input {
 	const struct mw_track *track;
@@ -62,6 +64,10 @@ struct mw_summary_input {
 	const struct mw_summary_change *change; /* likewise */
 	const struct mw_stored_change *stored_changes;
 	size_t stored_changes_count;
+	const struct mw_pool_memory
+		*pools; /* how blocks are read; NULL: not, but perhaps what a recording has of them */
+	const struct mw_stored_pool *stored_pools;
+	size_t stored_pools_count;
 	bool track_heap, track_vm;
 	bool launched, attached; /* launched: nothing is from before the window; neither: not known */
 	const char *cut;         /* why the recording goes no further; NULL: it does not end early */

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "track/sampling.h"
 #include "view/growth.h"
+#include "view/pools.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 
 /* --- whose line it is ------------------------------------------------------------------------------------ */
 
-/* Beginnings of names; with a $ at its end the name ends there. */
+/* As mw_function_is_of() takes them. */
 
 /* Of languages' libraries, which call the program's functions as well; beside the standard ones. */
 static const char *const libraries[] = {"operator new", "__cxxabiv1::", "__cxa_", "boost::", "absl::", "folly::", NULL};
@@ -68,19 +69,6 @@ static const char *const allocators[] = {
 	"SDL_malloc", "Qt_malloc", "qMalloc", "qRealloc", "QArrayData::allocate", "QArrayData::reallocate", "xmlMalloc",
 	"wmem_", "erts_alloc", "erts_sys_alloc", "erts_realloc", "erts_sys_realloc", NULL};
 
-static bool is_of(const char *const *names, const char *function)
-{
-	const char *name = mw_function_bare(function);
-
-	for (; *names; names++) {
-		size_t length = strcspn(*names, "$");
-
-		if (strncmp(name, *names, length) == 0 && (!(*names)[length] || strchr("(.", name[length])))
-			return true;
-	}
-	return false;
-}
-
 /* What cgo puts around each function of C that Go calls. */
 static bool is_of_cgo(const char *function)
 {
@@ -90,8 +78,8 @@ static bool is_of_cgo(const char *function)
 
 bool mw_suspects_is_wrapper(const char *function)
 {
-	return is_of_cgo(function) || mw_function_is_std(function) || is_of(libraries, function) ||
-	       is_of(allocators, function);
+	return is_of_cgo(function) || mw_function_is_std(function) || mw_function_is_of(libraries, function) ||
+	       mw_function_is_of(allocators, function);
 }
 
 /* Functions that get memory for a heap that a runtime keeps by itself: whoever happened to call them is no answer. */
@@ -106,7 +94,7 @@ static bool is_runtime_heap(const struct mw_report_frame *frame)
 					    "PSVirtualSpace::expand_by$",
 					    NULL};
 
-	return frame->function && is_of(heaps, frame->function);
+	return frame->function && mw_function_is_of(heaps, frame->function);
 }
 
 /* Did a runtime collect all its garbage in the window? Its collector allocates while it does. */
@@ -117,7 +105,7 @@ static bool was_collected(const struct mw_report *report)
 	for (size_t i = 0; i < report->stack_count; i++)
 		for (size_t j = 0; j < report->stacks[i].frame_count; j++)
 			if (report->stacks[i].frames[j].function &&
-			    is_of(collectors, report->stacks[i].frames[j].function))
+			    mw_function_is_of(collectors, report->stacks[i].frames[j].function))
 				return true;
 	return false;
 }
@@ -136,8 +124,8 @@ static bool is_collected(const struct mw_report *report, const struct mw_report_
 
 	if (!frame || !frame->function || report->window.to - report->window.from >= COLLECTED)
 		return false;
-	return is_runtime_heap(frame) ? is_of(heaps, frame->function)
-				      : is_of(buffers, frame->function) && !was_collected(report);
+	return is_runtime_heap(frame) ? mw_function_is_of(heaps, frame->function)
+				      : mw_function_is_of(buffers, frame->function) && !was_collected(report);
 }
 
 static bool is_of_system(const char *module)
@@ -268,7 +256,7 @@ static bool is_loop(const char *function)
 	static const char *const loops[] = {"_PyEval_EvalFrame", "PyEval_EvalFrame", "execute_ex$", "rb_vm_exec$",
 					    "Perl_runops_",      "luaV_execute$",    NULL};
 
-	return is_of(loops, function);
+	return mw_function_is_of(loops, function);
 }
 
 /* Is it the inside, whose name is not known, of an allocator or of an interpreter's function? One with a name calls it,
@@ -282,7 +270,7 @@ static bool is_inside(const struct mw_report_stack *stack, size_t i, bool interp
 		const char *function = stack->frames[i].function;
 
 		if (function)
-			return is_of(allocators, function) || (interpreted && !is_loop(function));
+			return mw_function_is_of(allocators, function) || (interpreted && !is_loop(function));
 		i++;
 	}
 	return false;
@@ -734,6 +722,8 @@ struct mw_error *mw_view_suspects(const struct mw_summary_input *input, struct m
 		err = judge_lines(&merger, input, group_of);
 	if (!err)
 		err = merge(&merger);
+	if (!err)
+		err = mw_view_pools_merge(arena, report);
 	mw_index_deinit(&merger.index);
 	for (size_t i = 0; i < report->suspect_count && !err; i++)
 		report->suspects[i].sentence = sentence(report, &report->suspects[i], arena);

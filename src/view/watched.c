@@ -79,6 +79,7 @@ static void metadata_deinit(struct mw_metadata *metadata)
 	free(metadata->marks);
 	free(metadata->leaks);
 	free(metadata->changes);
+	free(metadata->pools);
 	mw_kept_heap_deinit(&metadata->heap);
 	mw_arena_destroy(metadata->arena);
 	*metadata = (struct mw_metadata){.arena = NULL};
@@ -231,6 +232,21 @@ static struct mw_error *take_change(struct mw_metadata *metadata, const struct m
 	*out = *change;
 	out->name = mw_arena_string(metadata->arena, change->name);
 	out->detail = mw_arena_string(metadata->arena, change->detail);
+	return check(metadata);
+}
+
+static struct mw_error *take_pool(struct mw_metadata *metadata, const struct mw_stored_pool *pool)
+{
+	struct mw_stored_pool *out;
+
+	if (!MW_VECTOR_ROOM(metadata->pools, metadata->pools_count, metadata->pools_capacity))
+		return mw_error_nomem();
+	out = &metadata->pools[metadata->pools_count++];
+	*out = *pool;
+	out->pool = mw_arena_string(metadata->arena, pool->pool);
+	out->name = mw_arena_string(metadata->arena, pool->name);
+	out->path = mw_arena_string(metadata->arena, pool->path);
+	out->example = mw_arena_string(metadata->arena, pool->example);
 	return check(metadata);
 }
 
@@ -423,6 +439,9 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 		.stored_leaks_count = metadata->leaks_count,
 		.leaks = watched->leaks,
 		.change = watched->change,
+		.pools = watched->pools,
+		.stored_pools = metadata->pools,
+		.stored_pools_count = metadata->pools_count,
 		.stored_changes = metadata->changes,
 		.stored_changes_count = metadata->changes_count,
 		.track_heap = metadata->target.track_heap,

@@ -27,8 +27,9 @@ struct mw_watched {
 	const struct mw_summary_leaks
 		*leaks; /* what a look at the heap at the window's end says; NULL: there was none */
 	const struct mw_summary_change
-		*change; /* … and a look at its start, in comparison; NULL: there were not both */
-	const char *cut; /* why the recording goes no further; NULL: it does not end early */
+		*change;                    /* … and a look at its start, in comparison; NULL: there were not both */
+	const struct mw_pool_memory *pools; /* how its blocks are read at the window's end; NULL: not */
+	const char *cut;                    /* why the recording goes no further; NULL: it does not end early */
 };
 
 /* Forget all events. Errors: MEMORY. */

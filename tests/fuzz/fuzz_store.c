@@ -185,6 +185,16 @@ static struct mw_error *take_change(void *context, uint32_t process, const struc
 	return NULL;
 }
 
+static struct mw_error *take_pool(void *context, uint32_t process, const struct mw_stored_pool *pool)
+{
+	(void)process;
+	look(context, pool->pool);
+	look(context, pool->name);
+	look(context, pool->path);
+	look(context, pool->example);
+	return NULL;
+}
+
 /* Parts of a look become a look, or an error. */
 static struct mw_error *take_heap(void *context, uint32_t process, const struct mw_stored_heap *heap)
 {
@@ -256,7 +266,8 @@ static void read_file(int fd)
 						 .end = take_end,
 						 .leaks = take_leaks,
 						 .heap = take_heap,
-						 .change = take_change};
+						 .change = take_change,
+						 .pool = take_pool};
 	struct mw_store_reader *reader;
 	struct mw_store_state state;
 	struct mw_error *err;

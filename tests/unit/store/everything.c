@@ -127,8 +127,12 @@ static void tell_heap(struct mw_store_writer *writer, uint32_t process, const st
 	const struct mw_stored_change change = {4, "not explained", "", UINT64_MAX, INT64_MIN};
 	const struct mw_stored_change rss = {MW_STORED_CHANGE_RSS_AFTER, "", "x", 0, INT64_MAX};
 
+	const struct mw_stored_pool pool = {UINT64_MAX, "pools", "", "a > b", "\xff", {1, UINT64_MAX}};
+
 	MW_STORE_TELL(writer, leaks, process, &leaks);
 	rig_good(as_read->leaks(as_read->context, process, &leaks));
+	MW_STORE_TELL(writer, pool, process, &pool);
+	rig_good(as_read->pool(as_read->context, process, &pool));
 	PART(MW_STORED_HEAP_HEAD, .head = {.pid = 4711,
 					   .comm = "fifteen letters",
 					   .exe = NULL,

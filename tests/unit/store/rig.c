@@ -293,6 +293,17 @@ static struct mw_error *told_change(void *context, uint32_t process, const struc
 	return NULL;
 }
 
+static struct mw_error *told_pool(void *context, uint32_t process, const struct mw_stored_pool *pool)
+{
+	const struct rig_told *told = context;
+
+	fprintf(told->stream, "%u pool %" PRIx64 " %s %s %s %s", process, pool->stack, quoted(pool->pool),
+		quoted(pool->name), quoted(pool->path), quoted(pool->example));
+	tell_amounts(told->stream, &pool->blocks, 1);
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
 static void tell_head(FILE *stream, const struct mw_heap_report *head)
 {
 	fprintf(stream,
@@ -391,6 +402,7 @@ void rig_told_init(struct rig_told *told)
 		.leaks = told_leaks,
 		.heap = told_heap,
 		.change = told_change,
+		.pool = told_pool,
 	};
 }
 
