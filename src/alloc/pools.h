@@ -35,7 +35,9 @@ struct mw_pool_user {
 struct mw_pools;
 
 struct mw_pool {
-	const char *name;             /* "PostgreSQL's memory contexts" */
+	const char *name;   /* "PostgreSQL's memory contexts" */
+	const char *one;    /* "memory context": what a user is */
+	const char *module; /* what the name of the file begins with that has these, where `user` is not NULL */
 	const char *const *functions; /* that get its memory, as mw_function_is_of() takes them */
 	/* NULL: nothing tells whose a block is. */
 	const struct mw_pool_user *(*user)(struct mw_pools *pools, mw_addr block, uint64_t size, uint64_t slack);

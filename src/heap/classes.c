@@ -2,7 +2,9 @@
 /* classes.c: names of classes and variables (classes.h). */
 #include "heap/classes.h"
 
+#include "alloc/pools.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/vector.h"
 #include "symbol/demangle.h"
 
@@ -38,9 +40,38 @@ struct mw_classes {
 	struct variables thread_variables; /* of the program itself */
 	char **texts;                      /* all names of classes */
 	size_t text_count, text_capacity;
+	const struct mw_pool *pool; /* that the process has; NULL: none */
+	struct mw_pool_memory pool_memory;
+	struct mw_pools *pools;
+	struct mw_map pool_names; /* by users */
 };
 
 static char none[] = "";
+
+static size_t read_pool(void *classes, mw_addr addr, void *out, size_t size)
+{
+	return mw_image_read_some(((const struct mw_classes *)classes)->image, addr, out, size);
+}
+
+static bool is_constant(void *classes, mw_addr addr)
+{
+	const struct mw_image_mapping *mapping = mw_image_mapping_of(((const struct mw_classes *)classes)->image, addr);
+
+	return mapping && mapping->inode && mapping->read && !mapping->write && !mapping->shared;
+}
+
+static struct mw_error *find_pool(struct mw_classes *classes)
+{
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(classes->modules, &i));)
+		for (const struct mw_pool *pool = mw_pool_rows; pool->name && !classes->pool; pool++)
+			if (pool->module &&
+			    strncmp(mw_path_name(module->path), pool->module, strlen(pool->module)) == 0)
+				classes->pool = pool;
+	classes->pool_memory = (struct mw_pool_memory){read_pool, is_constant, classes};
+	return classes->pool ? mw_pools_create(&classes->pool_memory, &classes->pools) : NULL;
+}
 
 struct mw_error *mw_classes_create(const struct mw_image *image, const struct mw_modules *modules,
 				   struct mw_classes **out)
@@ -52,7 +83,7 @@ struct mw_error *mw_classes_create(const struct mw_image *image, const struct mw
 	classes->image = image;
 	classes->modules = modules;
 	*out = classes;
-	return NULL;
+	return find_pool(classes);
 }
 
 static void deinit_variables(const struct variables *table)
@@ -76,6 +107,8 @@ void mw_classes_destroy(struct mw_classes *classes)
 		free(*text);
 	free(classes->texts);
 	mw_map_deinit(&classes->names);
+	mw_map_deinit(&classes->pool_names);
+	mw_pools_destroy(classes->pools);
 	free(classes);
 }
 
@@ -419,5 +452,30 @@ struct mw_error *mw_classes_of(struct mw_classes *classes, uint64_t word, const 
 		MW_TRY(mw_map_set(&classes->names, word, name));
 	}
 	*out = name == none ? NULL : name;
+	return NULL;
+}
+
+struct mw_error *mw_classes_of_block(struct mw_classes *classes, mw_addr block, uint64_t size, uint64_t word,
+				     const char **out)
+{
+	const struct mw_pool_user *user;
+	char *name;
+
+	MW_TRY(mw_classes_of(classes, word, out));
+	if (*out || !classes->pool)
+		return NULL;
+	/* An allocator gives more than it was asked for. */
+	user = mw_pool_user_of(classes->pool, classes->pools, block, size, size / 4 + 32);
+	if (!user)
+		return NULL;
+	name = mw_map_get(&classes->pool_names, (uintptr_t)user);
+	if (!name) {
+		if (asprintf(&name, "%s %s%s%s", classes->pool->one, user->name, user->part_of ? " in " : "",
+			     user->part_of ? user->part_of->name : "") < 0)
+			return mw_error_nomem();
+		MW_TRY(keep(classes, name, &name));
+		MW_TRY(mw_map_set(&classes->pool_names, (uintptr_t)user, name));
+	}
+	*out = name;
 	return NULL;
 }

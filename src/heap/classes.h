@@ -24,6 +24,10 @@ void mw_classes_destroy(struct mw_classes *classes);
 /* The class of an object that begins with this word, demangled and shortened; NULL: of none. Good as long as `classes`;
  * equal names are one pointer. Errors: MEMORY. */
 struct mw_error *mw_classes_of(struct mw_classes *classes, uint64_t word, const char **out) MW_MUST_CHECK;
+/* The same of a block, of so many usable bytes, which begins with this word; or whose it is, where a pool on top of malloc
+ * tells (alloc/pools.h): "memory context ExecutorState in PortalContext". */
+struct mw_error *mw_classes_of_block(struct mw_classes *classes, mw_addr block, uint64_t size, uint64_t word,
+				     const char **out) MW_MUST_CHECK;
 /* A variable, by its symbol. */
 struct mw_variable {
 	const char *name; /* demangled; NULL: none is known. Good as long as `classes` */

@@ -47,7 +47,7 @@ static struct mw_error *name_block(const struct mw_findings *found, uint64_t wor
 	    !mw_blocks_get(found->blocks, pointer.block.number, &block))
 		return NULL;
 	if (mw_image_read(found->image, block.start, &first, sizeof(first)))
-		MW_TRY(mw_classes_of(found->classes, first, &name));
+		MW_TRY(mw_classes_of_block(found->classes, block.start, block.size, first, &name));
 	if (!pointer.is_start) /* else other bits are the program's */
 		snprintf(offset, sizeof(offset), "%" PRIu64 " bytes into ", word - block.start);
 	if (name)

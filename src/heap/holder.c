@@ -38,14 +38,14 @@ static struct mw_error *add_step(struct path *path, const char *class_name, uint
 	return NULL;
 }
 
-static struct mw_error *class_at(const struct mw_findings *found, mw_addr at, const char **out)
+static struct mw_error *class_of(const struct mw_findings *found, const struct mw_block *block, const char **out)
 {
 	uint64_t word = 0;
 
 	*out = NULL;
-	if (!mw_image_read(found->image, at, &word, sizeof(word)))
+	if (!mw_image_read(found->image, block->start, &word, sizeof(word)))
 		return NULL;
-	return mw_classes_of(found->classes, word, out);
+	return mw_classes_of_block(found->classes, block->start, block->size, word, out);
 }
 
 /* NULL without memory. */
@@ -84,7 +84,7 @@ static struct mw_error *climb(const struct mw_findings *found, struct mw_block b
 		uint32_t holder;
 		mw_addr at;
 
-		MW_TRY(class_at(found, block.start, &class_name));
+		MW_TRY(class_of(found, &block, &class_name));
 		MW_TRY(add_step(path, class_name, block.size));
 		*held = mw_reached_holder(found->reached, block.number, &holder, &at, root);
 		if (!*held || holder == MW_BLOCK_NONE)

@@ -101,7 +101,7 @@ static struct mw_error *find_keys(struct tree *tree, struct mw_first_words *word
 			if (!segment.live)
 				continue;
 			MW_TRY(mw_first_word(words, found->image, segment.start, &word));
-			MW_TRY(mw_classes_of(found->classes, word, &key.class_name));
+			MW_TRY(mw_classes_of_block(found->classes, segment.start, segment.size, word, &key.class_name));
 			MW_TRY(number_of_key(&tree->keys, key, &tree->key_of[segment.number]));
 		}
 	}

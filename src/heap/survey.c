@@ -163,7 +163,7 @@ static struct mw_error *add_block(struct survey *survey, const struct mw_span *s
 		uint64_t word;
 
 		MW_TRY(mw_first_word(&survey->words, input->image, segment->start, &word));
-		MW_TRY(mw_classes_of(input->classes, word, &key.class_name));
+		MW_TRY(mw_classes_of_block(input->classes, segment->start, segment->size, word, &key.class_name));
 	}
 	if (input->by & MW_HEAP_BY_SIZE)
 		key.size = segment->size;
