@@ -406,10 +406,13 @@ static const struct mw_pool_user *talloc_user(struct mw_pools *pools, mw_addr bl
 	uint64_t head[POOL_HEAD / WORD], words[CHUNK_WORDS];
 	mw_addr chunk = block;
 
-	if (!read_chunk(pools, chunk, words) || !fits(CHUNK_SIZE + words[SIZE], size, slack + SHRUNK)) {
+	if (size < CHUNK_SIZE)
+		return NULL;
+	if (!read_chunk(pools, chunk, words) || !fits(words[SIZE], size - CHUNK_SIZE, slack + SHRUNK)) {
 		chunk = block + POOL_HEAD;
-		if (!read_words(pools, block, head, POOL_HEAD / WORD) || !read_chunk(pools, chunk, words) ||
-		    !((uint32_t)words[FLAGS] & IS_POOL) || !fits(POOL_HEAD + CHUNK_SIZE + head[2], size, slack))
+		if (size < POOL_HEAD + CHUNK_SIZE || !read_words(pools, block, head, POOL_HEAD / WORD) ||
+		    !read_chunk(pools, chunk, words) || !((uint32_t)words[FLAGS] & IS_POOL) ||
+		    !fits(head[2], size - POOL_HEAD - CHUNK_SIZE, slack))
 			return NULL;
 	}
 	return (uint32_t)words[FLAGS] & ~ALL_FLAGS && is_linked(pools, chunk, words) ? chunk_user(pools, chunk) : NULL;

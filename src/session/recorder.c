@@ -559,7 +559,7 @@ static struct mw_error *emit_pools(const struct mw_recorder *recorder, const str
 							 user->path,   user->example, user->blocks};
 			EMIT(recorder->emitter, pool, &stored);
 		}
-		if (!pool || !pool->user_count || !pool->others.count)
+		if (!pool || !pool->others.count)
 			continue;
 		stored = (struct mw_stored_pool){stored.stack, pool->name, "", "", "", pool->others};
 		EMIT(recorder->emitter, pool, &stored);
