@@ -288,16 +288,19 @@ static json_t *holder_value(const struct mw_report_leaks *leaks)
 	return leaks && leaks->holder_count ? mw_json_texts(leaks->holder, leaks->holder_count) : json_null();
 }
 
-static json_t *pool_value(const struct mw_report_pool *pool)
+/* Few stacks have one, and the others do not say so. */
+static void set_pool(json_t **value, const struct mw_report_pool *pool)
 {
 	if (!pool)
-		return json_null();
-	return MW_OBJECT(
-		MW_OF(pool, name), MW_OF(pool, hint),
-		MW_KEY("users", MW_ARRAY(i, pool->user_count,
-					 MW_OBJECT(MW_OF(&pool->users[i], name), MW_OF(&pool->users[i], path),
-						   MW_OF(&pool->users[i], example), MW_OF(&pool->users[i], blocks)))),
-		MW_OF(pool, looked), MW_OF(pool, others));
+		return;
+	mw_json_set(
+		value, "pool",
+		MW_OBJECT(MW_OF(pool, name), MW_OF(pool, hint),
+			  MW_KEY("users",
+				 MW_ARRAY(i, pool->user_count,
+					  MW_OBJECT(MW_OF(&pool->users[i], name), MW_OF(&pool->users[i], path),
+						    MW_OF(&pool->users[i], example), MW_OF(&pool->users[i], blocks)))),
+			  MW_OF(pool, looked), MW_OF(pool, others)));
 }
 
 /* `shared`: where its frames have numbers, or NULL. */
@@ -309,8 +312,9 @@ static json_t *stack_value(const struct mw_report *report, const struct mw_repor
 	json_t *frames =
 		shared ? MW_ARRAY(i, stack->frame_count, json_integer(number_of_frame(shared, &stack->frames[i])))
 		       : mw_json_frames(stack->frames, stack->frame_count);
+	json_t *value;
 
-	return MW_OBJECT(
+	value = MW_OBJECT(
 		MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
 		MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)), MW_KEY("cut", cuts[stack->cut]),
 		MW_KEY("end", mw_stack_end_name(stack->end)), MW_OF(stack, suspect), MW_KEY("frames", frames),
@@ -327,7 +331,9 @@ static json_t *stack_value(const struct mw_report *report, const struct mw_repor
 		/* Whether a block of the heap is resident is the allocator's affair. */
 		MW_KEY("resident", stack->kind == MW_KIND_HEAP ? json_null() : MW_VALUE(stack->resident)),
 		ESTIMATED_SETTLED(sampled, stack), MW_KEY("leaks", leaks_value(stack->leaks)),
-		MW_KEY("holder", holder_value(stack->leaks)), MW_KEY("pool", pool_value(stack->pool)));
+		MW_KEY("holder", holder_value(stack->leaks)));
+	set_pool(&value, stack->pool);
+	return value;
 }
 
 /* --- the report --------------------------------------------------------------------------------------------- */
@@ -591,13 +597,14 @@ static json_t *suspect_value(const struct mw_report *report, const struct mw_rep
 		MW_KEY("seconds_to_limit",
 		       suspect->seconds_to_limit < 0 ? json_null() : json_real(suspect->seconds_to_limit)),
 		MW_KEY("stacks", MW_ARRAY(i, suspect->stack_count, MW_VALUE(report->stacks[suspect->stacks[i]].id))),
-		MW_OF(suspect, sentence), MW_KEY("pool", pool_value(suspect->pool)));
+		MW_OF(suspect, sentence));
 	if (spreads->impacting.blocks)
 		mw_json_set(&value, "error",
 			    MW_OBJECT(MW_KEY("bytes", sqrt(spreads->impacting.bytes)),
 				      MW_KEY("blocks", sqrt(spreads->impacting.count)),
 				      MW_KEY("freed", sqrt(spreads->transient.count)), MW_OF(suspect, low),
 				      MW_OF(suspect, high), MW_KEY("sampled", spreads->impacting.blocks)));
+	set_pool(&value, suspect->pool);
 	return value;
 }
 

@@ -195,6 +195,51 @@ static void test_open(void **state)
 	free(text);
 }
 
+/* Whose the blocks of a suspect are, in both forms. */
+static void test_pool(void **state)
+{
+	static const struct mw_report_pool_user users[] = {
+		{"ExecutorState", "TopMemoryContext > PortalContext", "", {100, 3 << 20}},
+		{"CachedPlanSource", "TopMemoryContext", "SELECT \x1b", {9, 2 << 20}},
+		{"TopMemoryContext", "", "", {8, 1 << 20}},
+		{"a", "", "b", {7, 7 << 10}},
+		{"c", "", "", {6, 2048}},
+		{"d", "", "", {5, 1024}}};
+	struct mw_report_pool pool = {.name = "PostgreSQL's memory contexts",
+				      .users = (struct mw_report_pool_user *)users,
+				      .user_count = sizeof(users) / sizeof(users[0]),
+				      .looked = {1000, 9 << 20},
+				      .others = {3, 5 << 10}};
+	struct mw_report report = *fixture_server();
+	const struct mw_report *reports[] = {&report};
+	struct mw_report_suspect suspect = report.suspects[0];
+	char *text;
+
+	(void)state;
+	suspect.pool = &pool;
+	report.suspects = &suspect;
+	report.suspect_count = 1;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(
+		text,
+		"   In PostgreSQL's memory contexts: ExecutorState 3.0 MiB (in TopMemoryContext > "
+		"PortalContext), CachedPlanSource 2.0 MiB (in TopMemoryContext; one is for SELECT \\x1b), "
+		"TopMemoryContext 1.0 MiB, a 7.0 KiB (one is for b), 2 more 3.0 KiB, others or not known 5.0 KiB; "
+		"1,000 of the 2,048 blocks were read\n"));
+	free(text);
+	pool.user_count = 0;
+	pool.hint = "Nobody knows.";
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, "   Nobody knows.\n"));
+	assert_null(strstr(text, "memory contexts"));
+	free(text);
+	text = render("json", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(
+		text, "\"pool\":{\"name\":\"PostgreSQL's memory contexts\",\"hint\":\"Nobody knows.\",\"users\":[],"
+		      "\"looked\":{\"count\":1000,\"bytes\":9437184},\"others\":{\"count\":3,\"bytes\":5120}}"));
+	free(text);
+}
+
 static void put_file(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "w");
@@ -533,7 +578,7 @@ UNIT_GROUP(text)
 		cmocka_unit_test(test_units),          cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_open),           cmocka_unit_test(test_source),
 		cmocka_unit_test(test_frames),         cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_elide),          cmocka_unit_test(test_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,8 +131,6 @@ static void tell_heap(struct mw_store_writer *writer, uint32_t process, const st
 
 	MW_STORE_TELL(writer, leaks, process, &leaks);
 	rig_good(as_read->leaks(as_read->context, process, &leaks));
-	MW_STORE_TELL(writer, pool, process, &pool);
-	rig_good(as_read->pool(as_read->context, process, &pool));
 	PART(MW_STORED_HEAP_HEAD, .head = {.pid = 4711,
 					   .comm = "fifteen letters",
 					   .exe = NULL,
@@ -198,6 +196,8 @@ static void tell_heap(struct mw_store_writer *writer, uint32_t process, const st
 	rig_good(as_read->change(as_read->context, process, &change));
 	MW_STORE_TELL(writer, change, process, &rss);
 	rig_good(as_read->change(as_read->context, process, &rss));
+	MW_STORE_TELL(writer, pool, process, &pool);
+	rig_good(as_read->pool(as_read->context, process, &pool));
 }
 
 void rig_tell_everything(struct mw_store_writer *writer, uint32_t process, struct rig_told *told)
