@@ -4,7 +4,7 @@
  * tells.
  *
  *      PostgreSQL 12 to 17   a block of malloc's is a memory context, or leads to it; that has a name and a parent
- *      talloc 2              a chunk has a name and a parent
+ *      talloc 2.2 and later  a chunk has a name and a parent
  *
  * A new one is a row. All that is read is the process's, and may be anything: what does not fit has no name.
  */
