@@ -204,7 +204,7 @@ export class Suspects {
 				"div",
 				{ class: "suspect-head" },
 				h("span", { class: "rank" }, index + 1),
-				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "module" ? this.mix(item) : this.where(item, stack, frame)), this.verdictLine(item, known), this.facts(item)),
+				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "module" ? this.mix(item) : this.where(item, stack, frame)), this.verdictLine(item, known), this.poolLine(item), this.facts(item)),
 				h(
 					"div",
 					{ class: "suspect-figures" },
@@ -237,6 +237,20 @@ export class Suspects {
 		const frames = model.frames(stack);
 		const own = suspect && frames.find((frame) => frame.function === suspect.function && frame.module === suspect.module && frame.line === suspect.line && frame.file === suspect.file);
 		return own ?? model.chargedFrame(stack) ?? frames[0] ?? null;
+	}
+
+	/** Who used its blocks at the window's end, where these are a pool's. */
+	private poolLine({ suspect }: Item): HTMLElement | null {
+		const pool = suspect?.pool;
+		if (!pool) return null;
+		const parts = pool.users.slice(0, 4).map(({ name, path, example, blocks }) => {
+			const more = [path && `in ${path}`, example && `one is for ${example}`].filter((part) => part);
+			return `${name} ${bytes(blocks.bytes)}${more.length ? ` (${more.join("; ")})` : ""}`;
+		});
+		const rest = pool.users.slice(4).reduce((sum, { blocks }) => sum + blocks.bytes, pool.others.bytes);
+		if (rest) parts.push(`others or not known ${bytes(rest)}`);
+		const text = pool.users.length ? `In ${pool.name}: ${parts.join(", ")}` : pool.hint;
+		return text ? h("p", { class: "verdict" }, text) : null;
 	}
 
 	private verdictLine(item: Item, known: boolean): HTMLElement {

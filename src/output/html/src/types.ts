@@ -90,6 +90,14 @@ export interface Suspect {
 	stacks: string[]; // ids
 	sentence: string;
 	error?: { bytes: number; blocks: number; low: number; high: number; sampled: number }; // where its blocks are sampled
+	pool?: Pool; // where its blocks are a pool's
+}
+
+export interface Pool {
+	name: string;
+	hint: string | null; // where no user is known
+	users: { name: string; path: string; example: string; blocks: Amount }[]; // most bytes first
+	others: Amount;
 }
 
 export interface Totals {
