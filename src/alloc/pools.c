@@ -423,32 +423,50 @@ static const struct mw_pool_user *talloc_user(struct mw_pools *pools, mw_addr bl
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 const struct mw_pool mw_pool_rows[] = {
-	{"PostgreSQL's memory contexts", "memory context", "postgres",
-	 LIST("palloc$", "palloc0$", "palloc_", "palloc0_", "repalloc", "MemoryContextAlloc", "AllocSet",
-	      "GenerationAlloc", "GenerationContextCreate", "SlabAlloc$", "SlabContextCreate", "BumpAlloc",
-	      "BumpContextCreate"),
-	 postgres_user,
-	 "These are blocks of PostgreSQL's memory contexts, and which contexts they are of could not be read. "
-	 "pg_log_backend_memory_contexts(PID) has the server log how much each of a backend's has."},
-	{"talloc's chunks", "talloc chunk", "libtalloc.so", LIST("_talloc", "__talloc", "talloc_"), talloc_user,
-	 "These are chunks of talloc, and what they are called could not be read. talloc_report_full() tells it."},
-	{"nginx's pools", NULL, NULL,
-	 LIST("ngx_palloc", "ngx_pnalloc$", "ngx_pcalloc$", "ngx_pmemalign$", "ngx_create_pool$"), NULL,
-	 "These are blocks of nginx's pools, which have no names: the stack is that of who made the pool, or asked for "
-	 "its next "
-	 "block, and others may have used it. Built with the no-pool patch, nginx takes each block from malloc."},
-	{"APR's pools", NULL, NULL,
-	 LIST("apr_palloc", "apr_pcalloc", "apr_pool_create", "apr_allocator_alloc", "allocator_alloc$", "apr_pstr"),
-	 NULL,
-	 "These are blocks of APR's pools, which have no names here: the stack is that of who made the pool, or asked "
-	 "for its "
-	 "next block, and others may have used it. Built with --enable-pool-debug, APR takes each block from malloc."},
-	{"Zend's chunks", NULL, NULL,
-	 LIST("_emalloc", "_ecalloc$", "_erealloc", "_safe_emalloc$", "_safe_erealloc$", "_estrdup$", "_estrndup$",
-	      "zend_mm_", "_zend_mm_"),
-	 NULL,
-	 "This is memory of PHP's own allocator (Zend): chunks of 2 MiB, or huge blocks. The stack is that of who "
-	 "asked for the next "
-	 "chunk, and others may use it. Started with USE_ZEND_ALLOC=0, PHP takes each block from malloc."},
-	{NULL, NULL, NULL, NULL, NULL, NULL},
+	{
+		.name = "PostgreSQL's memory contexts",
+		.one = "memory context",
+		.module = "postgres",
+		.functions = LIST("palloc$", "palloc0$", "palloc_", "palloc0_", "repalloc", "MemoryContextAlloc",
+				  "AllocSet", "GenerationAlloc", "GenerationContextCreate", "SlabAlloc$",
+				  "SlabContextCreate", "BumpAlloc", "BumpContextCreate"),
+		.user = postgres_user,
+		.hint = "These are blocks of PostgreSQL's memory contexts, and which contexts they are of could not be "
+			"read. pg_log_backend_memory_contexts(PID) has the server log how much each of a backend's "
+			"has.",
+	},
+	{
+		.name = "talloc's chunks",
+		.one = "talloc chunk",
+		.module = "libtalloc.so",
+		.functions = LIST("_talloc", "__talloc", "talloc_"),
+		.user = talloc_user,
+		.hint = "These are chunks of talloc, and what they are called could not be read. talloc_report_full() "
+			"tells it.",
+	},
+	{
+		.name = "nginx's pools",
+		.functions = LIST("ngx_palloc", "ngx_pnalloc$", "ngx_pcalloc$", "ngx_pmemalign$", "ngx_create_pool$"),
+		.hint = "These are blocks of nginx's pools, which have no names: the stack is that of who made the "
+			"pool, or asked for its next block, and others may have used it. Built with the no-pool patch, "
+			"nginx takes each block from malloc.",
+	},
+	{
+		.name = "APR's pools",
+		.functions = LIST("apr_palloc$", "apr_pcalloc$", "apr_pool_create_ex$", "apr_pool_create_core_ex$",
+				  "apr_pool_create_unmanaged_ex$", "apr_allocator_alloc$"),
+		.hint = "These are blocks of APR's pools, which have no names here: the stack is that of who made the "
+			"pool, or asked for its next block, and others may have used it. Built with "
+			"--enable-pool-debug, APR takes each block from malloc.",
+	},
+	{
+		.name = "Zend's chunks",
+		.functions = LIST("_emalloc", "_ecalloc$", "_erealloc", "_safe_e", "_safe_fe", "_estrdup$",
+				  "_estrndup$", "zend_mm_", "_zend_mm_"),
+		.maps = true,
+		.hint = "This is memory of PHP's own allocator (Zend): chunks of 2 MiB, or huge blocks. The stack is "
+			"that of who asked for the next chunk, and others may use it. Started with USE_ZEND_ALLOC=0, "
+			"PHP takes each block from malloc.",
+	},
+	{.name = NULL},
 };

@@ -39,6 +39,7 @@ struct mw_pool {
 	const char *one;    /* "memory context": what a user is */
 	const char *module; /* what the name of the file begins with that has these, where `user` is not NULL */
 	const char *const *functions; /* that get its memory, as mw_function_is_of() takes them */
+	bool maps; /* it maps its memory: blocks of malloc's are no pool's, but who asked for one of it (USE_ZEND_ALLOC=0) */
 	/* NULL: nothing tells whose a block is. */
 	const struct mw_pool_user *(*user)(struct mw_pools *pools, mw_addr block, uint64_t size, uint64_t slack);
 	const char *hint; /* a sentence: what is not known where no user is, and what tells more */

@@ -26,7 +26,7 @@ static const struct mw_pool *pool_of(const struct mw_report_stack *stack)
 
 		for (const struct mw_pool *pool = mw_pool_rows; function && pool->name; pool++)
 			if (mw_function_is_of(pool->functions, function))
-				return pool;
+				return pool->maps && stack->kind == MW_KIND_HEAP ? NULL : pool;
 		if (function && !mw_suspects_is_wrapper(function))
 			return NULL;
 	}

@@ -86,6 +86,13 @@ static void test_hints(void **state)
 	assert_null(rig.stacks[3].pool);
 	assert_int_equal(rig.suspect.pool->user_count, 0);
 	assert_non_null(rig.suspect.pool->hint);
+	/* What PHP takes from malloc is none of its chunks. */
+	rig.frames[3][0].function = "_emalloc_56";
+	make(&rig);
+	assert_null(rig.stacks[3].pool);
+	rig.stacks[3].kind = MW_KIND_VM;
+	make(&rig);
+	assert_non_null(strstr(rig.stacks[3].pool->hint, "USE_ZEND_ALLOC"));
 	/* Of a part of the window blocks are not read; nginx's have no names anyway. */
 	rig.input.from_ns = 1;
 	make(&rig);
