@@ -202,7 +202,8 @@ static struct mw_report_suspect server_suspects[] = {
 	 EXACT,
 	 0,
 	 0,
-	 {0, 0}},
+	 {0, 0},
+	 NULL},
 	{NULL,
 	 MW_GROWTH_TOO_SHORT,
 	 false,
@@ -219,7 +220,8 @@ static struct mw_report_suspect server_suspects[] = {
 	 EXACT,
 	 0,
 	 0,
-	 {0, 0}},
+	 {0, 0},
+	 NULL},
 	{map_frames,
 	 MW_GROWTH_ONE_OFF,
 	 true,
@@ -236,7 +238,8 @@ static struct mw_report_suspect server_suspects[] = {
 	 EXACT,
 	 0,
 	 0,
-	 {0, 0}},
+	 {0, 0},
+	 NULL},
 };
 
 static struct mw_report_hook server_hooks[] = {
