@@ -5,7 +5,15 @@
 #include "proc/status.h"
 #include "session/session.h"
 
-/* Memory of files has its files' bytes where it was not touched. */
+static bool is_constant(void *context, mw_addr addr)
+{
+	const struct mw_recorder_pools *pools = context;
+	const struct mw_mapping *mapping = mw_maps_find(&pools->maps, addr);
+
+	return mapping && mapping->inode && mapping->read && !mapping->write && !mapping->shared;
+}
+
+/* Constants are read from their files where they were not touched; no other page is read that nobody has touched. */
 static size_t read_some(void *context, mw_addr addr, void *out, size_t size)
 {
 	const struct mw_recorder_pools *pools = context;
@@ -15,22 +23,14 @@ static size_t read_some(void *context, mw_addr addr, void *out, size_t size)
 		return 0;
 	if (size > mapping->end - addr)
 		size = (size_t)(mapping->end - addr);
-	return mapping->inode ? mw_peek_some(pools->touched.tid, addr, out, size)
-			      : mw_touched_read(&pools->touched, addr, out, size);
-}
-
-static bool is_constant(void *context, mw_addr addr)
-{
-	const struct mw_recorder_pools *pools = context;
-	const struct mw_mapping *mapping = mw_maps_find(&pools->maps, addr);
-
-	return mapping && mapping->inode && mapping->read && !mapping->write && !mapping->shared;
+	return is_constant(context, addr) ? mw_peek_some(pools->touched.tid, addr, out, size)
+					  : mw_touched_read(&pools->touched, addr, out, size);
 }
 
 void mw_recorder_open_pools(struct mw_recorder *recorder, struct mw_recorder_pools *out)
 {
-	const struct mw_engine *engine = recorder->session->engine;
-	const struct mw_window_info *window = engine->ops->window(recorder->session->engine, recorder->key);
+	struct mw_engine *engine = recorder->session->engine;
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->key);
 	pid_t tid = mw_live_thread(recorder->pid);
 
 	*out = (struct mw_recorder_pools){.memory = {read_some, is_constant, out}, .touched = {.pagemap = -1}};
