@@ -11,6 +11,7 @@
 
 #include <memwatch/arch.h>
 #include <memwatch/event.h>
+#include <memwatch/javascript.h>
 
 /* Remote memory as an unwinder sees it. */
 struct mw_memory_view {
@@ -35,6 +36,7 @@ struct mw_unwound_frame {
 	bool signal;      /* a signal frame: its pc is where the signal interrupted, not a return address */
 	bool undescribed; /* a return address in code without unwind information */
 	struct mw_interpreted interpreted;
+	struct mw_javascript javascript;
 };
 
 struct mw_unwinder;

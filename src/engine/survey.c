@@ -128,6 +128,7 @@ struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *
 	MW_TRY(mw_modules_create(&survey->modules));
 	MW_TRY(mw_script_create(survey->modules, &survey->script));
 	MW_TRY(mw_java_init(&survey->java, pid, survey->modules));
+	MW_TRY(mw_v8_create(survey->modules, &survey->v8));
 	/* What will be changed in there has to be put back, whoever it is by then. */
 	mw_peek_hold(pid);
 	return NULL;
@@ -140,6 +141,7 @@ void mw_survey_deinit(struct mw_survey *survey)
 	mw_hooks_deinit(&survey->hooks);
 	mw_script_destroy(survey->script);
 	mw_java_deinit(&survey->java);
+	mw_v8_destroy(survey->v8);
 	mw_modules_destroy(survey->modules);
 	free(survey->module_class);
 	free(survey->internal.items);
@@ -346,6 +348,7 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 	survey->modules_seen = count;
 	MW_TRY(find_objects(survey, &memory));
 	MW_TRY(mw_hotspot_take_in(survey->java.hotspot, tid));
+	MW_TRY(mw_v8_take_in(survey->v8, tid));
 	return mw_script_take_in(survey->script, tid);
 }
 

@@ -10,6 +10,7 @@
 #include "alloc/families.h"
 #include "alloc/pymalloc.h"
 #include "engine/java.h"
+#include "script/v8.h"
 #include "script/script.h"
 #include "symbol/modules.h"
 #include "tracee/journal.h"
@@ -60,6 +61,7 @@ struct mw_survey {
 	struct mw_modules *modules;
 	struct mw_script *script;
 	struct mw_java java;
+	struct mw_v8 *v8;
 	struct mw_hooks hooks;
 	struct mw_hook_info *infos; /* of hooks, for reports; made on demand */
 	uint32_t modules_seen;      /* modules looked at for hooks */

@@ -13,8 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define MW_NAMED_FRAMES_PYTHON "[python]"
-#define MW_NAMED_FRAMES_JAVA   "[java]"
+#define MW_NAMED_FRAMES_PYTHON     "[python]"
+#define MW_NAMED_FRAMES_JAVA       "[java]"
+#define MW_NAMED_FRAMES_JAVASCRIPT "[javascript]"
 
 struct mw_symbol_frame;
 struct mw_named_frames;
@@ -32,7 +33,8 @@ const struct mw_symbol_frame *mw_named_frames_get(const struct mw_named_frames *
 /* Is that the name of a module that stands for a language, whose frames are such? */
 static inline bool mw_named_frames_are_of(const char *path)
 {
-	return path && (strcmp(path, MW_NAMED_FRAMES_PYTHON) == 0 || strcmp(path, MW_NAMED_FRAMES_JAVA) == 0);
+	return path && (strcmp(path, MW_NAMED_FRAMES_PYTHON) == 0 || strcmp(path, MW_NAMED_FRAMES_JAVA) == 0 ||
+			strcmp(path, MW_NAMED_FRAMES_JAVASCRIPT) == 0);
 }
 
 #define MW_NAMED_FRAMES_MAX 1000000u

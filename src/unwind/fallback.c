@@ -527,6 +527,36 @@ static enum mw_fallback_step step_generated(struct mw_fallback *fallback, const 
 	return take_way(fallback, memory, &way, false, regs, out) ? MW_FALLBACK_FOUND : MW_FALLBACK_LOST;
 }
 
+static bool read_aligned(void *context, uint64_t addr, uint64_t *word)
+{
+	const struct mw_memory_view *memory = context;
+
+	return addr % sizeof(*word) == 0 && memory->read(memory->context, addr, word, sizeof(*word));
+}
+
+bool mw_fallback_javascript(const struct mw_fallback *fallback, const struct mw_memory_view *view,
+			    const struct mw_regs *regs, bool made, struct mw_javascript *out)
+{
+	const struct mw_javascript_layout *layout = fallback->javascript;
+	mw_addr sp = regs->gpr[fallback->arch->dwarf_sp], fp = regs->gpr[fallback->arch->dwarf_fp];
+	struct mw_memory_view memory = *view;
+	uint64_t context, function, bytecode, offset;
+	struct mw_javascript found = {0};
+
+	if (!layout || !layout->shared || fp < sp || fp - sp > FRAME_LIMIT || fp - sp < MW_JAVASCRIPT_SIZE(made) ||
+	    !read_aligned(&memory, fp + (uint64_t)MW_JAVASCRIPT_CONTEXT, &context) || !(context & 1) ||
+	    !read_aligned(&memory, fp + (uint64_t)MW_JAVASCRIPT_FUNCTION, &function))
+		return false;
+	if (!made && (!read_aligned(&memory, fp + (uint64_t)MW_JAVASCRIPT_BYTECODE, &bytecode) ||
+		      !read_aligned(&memory, fp + (uint64_t)MW_JAVASCRIPT_OFFSET, &offset) ||
+		      !mw_javascript_place(layout, read_aligned, &memory, bytecode, offset, &found.at)))
+		return false;
+	if (!mw_javascript_of(layout, read_aligned, &memory, function, &found))
+		return false;
+	*out = found;
+	return true;
+}
+
 enum mw_fallback_step mw_fallback_step(struct mw_fallback *fallback, const struct mw_memory_view *memory,
 				       const struct mw_regs *regs, struct mw_regs *out)
 {

@@ -51,6 +51,8 @@ struct mw_fallback {
 	bool any_generated; /* … and one has some */
 	/* Code of a runtime that says itself what its frames are (made.h); NULL: there is none. The owner sets it. */
 	const struct mw_made_code *made;
+	/* What frames of JavaScript are, where the generated code is V8's; NULL: nothing is known. The owner sets it. */
+	const struct mw_javascript_layout *javascript;
 };
 
 /* Look for generated code in all modules that there are: it takes the longer, the more symbols they have. Modules that
@@ -79,6 +81,11 @@ bool mw_fallback_is_signal_return(const struct mw_fallback *fallback, mw_addr ad
 /* Can something return to `addr`: is there code of a module, and right before it a call, or what a signal handler
  * returns to? */
 bool mw_fallback_is_return(const struct mw_fallback *fallback, mw_addr addr);
+
+/* The function of JavaScript that the frame of generated code at `regs` is of. `made`: by code that V8 has made as it
+ * runs, else by its interpreter. False: it is of none. */
+bool mw_fallback_javascript(const struct mw_fallback *fallback, const struct mw_memory_view *memory,
+			    const struct mw_regs *regs, bool made, struct mw_javascript *out);
 
 /*
  * Step from `regs` (its pc a return address) to the caller by that row, or where it can't be known for certain by what

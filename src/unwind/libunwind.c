@@ -258,6 +258,7 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 	frame->signal = signal;
 	frame->undescribed = false;
 	frame->interpreted = (struct mw_interpreted){0};
+	frame->javascript = (struct mw_javascript){0};
 	walk->after_signal = signal;
 	module = mw_modules_find(self->modules, frame->pc - 1);
 	frame->module = module ? module->number : MW_MODULE_NONE;
@@ -465,7 +466,11 @@ static enum mw_fallback_step step_otherwise(struct libunwind *self, struct walk 
 	/* Code that a signal has interrupted is walked from its very place: no other walk comes there so. */
 	if (walk->count > 0 && walk->frames[walk->count - 1].pc == stuck->pc)
 		walk->frames[walk->count - 1].undescribed = true;
-	return mw_fallback_step(&self->fallback, self->memory, stuck, out);
+	found = mw_fallback_step(&self->fallback, self->memory, stuck, out);
+	if (found == MW_FALLBACK_FOUND && walk->count && mw_fallback_is_generated(&self->fallback, at))
+		(void)mw_fallback_javascript(&self->fallback, self->memory, stuck, !mw_modules_find(self->modules, at),
+					     &walk->frames[walk->count - 1].javascript);
+	return found;
 }
 
 static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs,

@@ -429,6 +429,13 @@ struct mw_framer {
 	struct framed_module modules[];
 };
 
+static enum mw_language language_of(const char *named)
+{
+	if (strcmp(named, MW_NAMED_FRAMES_JAVA) == 0)
+		return MW_LANGUAGE_JAVA;
+	return strcmp(named, MW_NAMED_FRAMES_JAVASCRIPT) == 0 ? MW_LANGUAGE_JAVASCRIPT : MW_LANGUAGE_PYTHON;
+}
+
 struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_framer **out)
 {
 	size_t count = input->module_count;
@@ -448,9 +455,7 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 		framer->modules[i].generated = is_generated_module(&input->modules[i]);
 		framer->modules[i].interprets = mw_suspects_interprets(input->modules[i].path);
 		if (mw_named_frames_are_of(input->modules[i].path))
-			framer->modules[i].language = strcmp(input->modules[i].path, MW_NAMED_FRAMES_JAVA) == 0
-							      ? MW_LANGUAGE_JAVA
-							      : MW_LANGUAGE_PYTHON;
+			framer->modules[i].language = language_of(input->modules[i].path);
 	}
 	err = stack_ids_create(input->modules, count, &framer->code, &framer->ids);
 	if (err) {

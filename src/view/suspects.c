@@ -194,11 +194,18 @@ static bool is_of_jdk(const struct mw_report_frame *frame)
 	return false;
 }
 
+/* Of node itself, or of a package that was installed beside the program. */
+static bool is_of_node(const char *file)
+{
+	return strncmp(file, "node:", 5) == 0 || strstr(file, "/node_modules/");
+}
+
 /* A line of a script that somebody has written for this program. */
 static bool is_own_script(const struct mw_report_frame *frame)
 {
 	return mw_language_is_script(frame->language) && frame->file && frame->file[0] != '<' &&
-	       !is_of_python(frame->file) && !(frame->language == MW_LANGUAGE_JAVA && is_of_jdk(frame));
+	       !is_of_python(frame->file) && !(frame->language == MW_LANGUAGE_JAVA && is_of_jdk(frame)) &&
+	       !(frame->language == MW_LANGUAGE_JAVASCRIPT && is_of_node(frame->file));
 }
 
 /*

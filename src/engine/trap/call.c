@@ -340,6 +340,21 @@ static struct mw_error *name_java(struct trap_hit *hit, struct mw_raw_stack *raw
 	return NULL;
 }
 
+/* A frame of JavaScript by its function, where that has a name. */
+static struct mw_error *name_javascript(struct trap_hit *hit, const struct mw_unwound_frame *frame,
+					struct mw_raw_frame *out)
+{
+	struct mw_v8 *v8 = hit->process->survey.v8;
+	mw_addr pc = frame->module == MW_MODULE_NONE ? frame->pc : 0;
+	uint32_t number;
+
+	MW_TRY(mw_v8_learn(v8, hit->thread->tid, &frame->javascript, pc));
+	number = mw_v8_number(v8, &frame->javascript, pc);
+	if (number)
+		*out = (struct mw_raw_frame){number, mw_v8_module(v8)};
+	return NULL;
+}
+
 /* The sink's number for the hit's stack. */
 static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t *stack)
 {
@@ -369,6 +384,8 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 		if (frames[i].interpreted.is)
 			MW_TRY(mw_java_interpreted(&process->survey.java, &frames[i].interpreted,
 						   &hit->engine->raw_frames[i]));
+		else if (frames[i].javascript.shared)
+			MW_TRY(name_javascript(hit, &frames[i], &hit->engine->raw_frames[i]));
 	}
 	raw.count = hit->frame_count;
 	raw.cut = hit->cut;

@@ -355,6 +355,7 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	}
 	process->fallback = mw_unwinder_libunwind_fallback(inner);
 	process->fallback->made = &process->survey.java.made;
+	process->fallback->javascript = mw_v8_layout(process->survey.v8);
 	*out = process;
 	return NULL;
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * v8.h: JavaScript functions that V8 runs (Node.js), and what they are called, found from outside in a process that nobody
+ * has prepared.
+ *
+ * Where its objects have their fields, the file that V8 is in says itself (v8dbg_…, which node exports). What it does not
+ * say is known of the versions of V8 in Node 18, 20, 22 and 24, and others are refused by name.
+ *
+ * Whatever stands in the process's memory is taken for what it may be: anything. Reading is bounded, and what makes no
+ * sense has no name. x86-64 only.
+ */
+#ifndef MW_SCRIPT_V8_H
+#define MW_SCRIPT_V8_H
+
+#include "symbol/modules.h"
+
+#include <memwatch/javascript.h>
+
+struct mw_v8;
+
+/* One for a process. Errors: MEMORY. `modules` must outlive it. */
+struct mw_error *mw_v8_create(struct mw_modules *modules, struct mw_v8 **out) MW_MUST_CHECK;
+void mw_v8_destroy(struct mw_v8 *v8); /* NULL is fine */
+
+/* Look for V8 in modules that came since the last call. The process may run. A version that is not known is refused by
+ * name, in modules->frames_missing. Errors: MEMORY. */
+struct mw_error *mw_v8_take_in(struct mw_v8 *v8, pid_t tid) MW_MUST_CHECK;
+/* Is there one whose frames can be read? */
+bool mw_v8_is_there(const struct mw_v8 *v8); /* NULL is fine */
+/* What its frames are; all is 0 until it is there. Good as long as `v8`. */
+const struct mw_javascript_layout *mw_v8_layout(const struct mw_v8 *v8);
+/* The module that stands for the language: a number of those below is a frame's address in it. */
+uint32_t mw_v8_module(const struct mw_v8 *v8);
+
+/*
+ * Read what a frame is called, and keep that: its objects may move at any time. `pc`: of code that V8 has made as it runs;
+ * 0: of the interpreter. The thread whose frame it is must not run meanwhile. Errors: MEMORY.
+ */
+struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc) MW_MUST_CHECK;
+/* The number of the frame, as it was learned; 0: it has no name. */
+uint32_t mw_v8_number(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc);
+
+#endif
