@@ -26,7 +26,7 @@
 #ifndef MEMWATCH_RING_H
 #define MEMWATCH_RING_H
 
-#include <memwatch/script.h>
+#include <memwatch/javascript.h>
 
 #include <stdint.h>
 
@@ -164,6 +164,9 @@ enum mw_ring_ask {
 	MW_RING_ASK_REFUSED, /* that was asked and memwatch did not know: no question */
 	MW_RING_ASK_SCRIPT,  /* may an interpreter's frames be read at ask_address? The ranges answer */
 	MW_RING_ASK_ROW,     /* what is the row of the return address ask_address? The learned rows answer */
+	/* What are the functions of JavaScript called, among the words ask_address of frames in the scratch of the
+	 * thread's ring? */
+	MW_RING_ASK_JAVASCRIPT,
 };
 
 /* … for an address: where is the thread's state? */
@@ -352,6 +355,9 @@ enum mw_row_kind {
 	/* As SP, of a compiled method that will go on in the interpreter: at the stack pointer + the number of a saved
 	 * frame pointer is what the return address was, which is kept. The frame pointer is saved below the other. */
 	MW_ROW_DEOPTIMIZED,
+	/* As CALLED, of code that V8 has made as it runs. Where control->script.javascript is known, a frame of that, or of
+	 * V8's interpreter, may be a function's: MW_JAVASCRIPT_FRAME. */
+	MW_ROW_MADE,
 	MW_ROW_KINDS
 };
 
@@ -381,6 +387,9 @@ static inline uint64_t mw_row_generated(void)
 #define MW_DEOPTIMIZED_FP     (-16) /* from the CFA: in a frame MW_ROW_DEOPTIMIZED, the saved frame pointer */
 #define MW_INTERPRETED_WORDS  3u /* that such a frame is kept as: its return address with MW_INTERPRETED_FRAME, … */
 #define MW_INTERPRETED_FRAME  (UINT64_C(1) << 63)
+/* A frame of JavaScript is kept as its return address with MW_JAVASCRIPT_FRAME, and a struct mw_javascript. */
+#define MW_JAVASCRIPT_FRAME   (UINT64_C(1) << 62)
+#define MW_JAVASCRIPT_KEPT    (1 + MW_JAVASCRIPT_WORDS)
 
 static inline enum mw_row_kind mw_row_kind(uint64_t row)
 {
@@ -461,11 +470,12 @@ struct mw_ring_script {
 	uint32_t range_count, unused;
 	/* Offset of MW_RING_SCRIPT_RANGES struct mw_ring_region, by address: all of them can be read. */
 	uint64_t ranges;
-	/* Offset of MW_RING_SCRIPT_CODES mw_script_key()s: memwatch has read these code objects. */
+	/* Offset of MW_RING_SCRIPT_CODES mw_script_key()s, or mw_javascript_key()s: memwatch has read these code objects. */
 	uint64_t codes;
 	struct mw_script_place place;
 	struct mw_script_layout layout;
-	uint64_t to_line[7]; /* unused: what follows in the control block begins a line of the cache */
+	struct mw_javascript_layout javascript; /* of V8's functions; all 0: nothing is known */
+	uint64_t to_line[5];                    /* unused: what follows in the control block begins a line of the cache */
 };
 
 #define MW_RING_SCRIPT_RANGES 8192u

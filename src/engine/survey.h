@@ -10,7 +10,7 @@
 #include "alloc/families.h"
 #include "alloc/pymalloc.h"
 #include "engine/java.h"
-#include "script/v8.h"
+#include "engine/javascript.h"
 #include "script/script.h"
 #include "symbol/modules.h"
 #include "tracee/journal.h"

@@ -116,7 +116,7 @@ void mw_v8_destroy(struct mw_v8 *v8)
 {
 	if (!v8)
 		return;
-	mw_map_deinit(&v8->numbers);
+	v8_names_deinit(v8);
 	v8_lines_deinit(v8);
 	free(v8);
 }

@@ -33,11 +33,12 @@ const struct mw_javascript_layout *mw_v8_layout(const struct mw_v8 *v8);
 uint32_t mw_v8_module(const struct mw_v8 *v8);
 
 /*
- * Read what a frame is called, and keep that: its objects may move at any time. `pc`: of code that V8 has made as it runs;
- * 0: of the interpreter. The thread whose frame it is must not run meanwhile. Errors: MEMORY.
+ * Read what a frame is called, and keep that: its objects may move at any time. `pc`: its return address. The thread whose
+ * frame it is must not run meanwhile. Errors: MEMORY.
  */
 struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc) MW_MUST_CHECK;
-/* The number of the frame, as it was learned; 0: it has no name. */
-uint32_t mw_v8_number(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc);
+/* The numbers of what the frame stands for, as it was learned: functions that are inlined in it as well, the innermost
+ * first. `*count` 0: it has no name. Good until something is learned. */
+const uint32_t *mw_v8_numbers(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc, unsigned *count);
 
 #endif

@@ -170,23 +170,36 @@ static bool find_position(struct table table, uint32_t offset, uint32_t *positio
 	return found && !((uint64_t)raw & POSITION_EXTERNAL) && POSITION_AT((uint64_t)raw);
 }
 
-uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, mw_addr bytecode, uint32_t offset)
+uint8_t *v8_bytes(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t *size)
 {
-	uint32_t size, position, line = 0;
-	uint64_t table, length;
+	uint64_t length;
 	uint8_t *bytes;
 
+	if ((!v8_is(v8, tid, array, V8_TYPE_BYTES) && !v8_is(v8, tid, array, V8_TYPE_TRUSTED_BYTES)) ||
+	    !v8_field(tid, array, (uint32_t)v8->constants[V8_ARRAY_LENGTH], &length) || !v8_number(length, size) ||
+	    *size > TABLE_MAX)
+		return NULL;
+	bytes = malloc(*size + 1);
+	if (bytes && mw_peek(tid, array - 1 + (uint32_t)v8->constants[V8_ARRAY_DATA], bytes, *size))
+		return bytes;
+	free(bytes);
+	return NULL;
+}
+
+uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, const struct v8_place *at)
+{
+	uint32_t size, position, line = 0;
+	uint64_t table;
+	uint8_t *bytes;
+
+	if (at->in_source)
+		return line_at(v8, tid, script, at->offset);
 	/* Where V8 has not kept positions there is no table. */
-	if (!v8_is(v8, tid, bytecode, V8_TYPE_BYTECODE) || !v8_field(tid, bytecode, v8->version->positions, &table) ||
-	    (!v8_is(v8, tid, table, V8_TYPE_BYTES) && !v8_is(v8, tid, table, V8_TYPE_TRUSTED_BYTES)) ||
-	    !v8_field(tid, table, (uint32_t)v8->constants[V8_ARRAY_LENGTH], &length) || !v8_number(length, &size) ||
-	    size > TABLE_MAX)
+	if (!v8_is(v8, tid, at->bytecode, V8_TYPE_BYTECODE) ||
+	    !v8_field(tid, at->bytecode, v8->version->positions, &table))
 		return 0;
-	bytes = malloc(size + 1);
-	if (!bytes)
-		return 0;
-	if (mw_peek(tid, table - 1 + (uint32_t)v8->constants[V8_ARRAY_DATA], bytes, size) &&
-	    find_position((struct table){bytes, bytes + size}, offset, &position))
+	bytes = v8_bytes(v8, tid, table, &size);
+	if (bytes && find_position((struct table){bytes, bytes + size}, at->offset, &position))
 		line = line_at(v8, tid, script, position);
 	free(bytes);
 	return line;

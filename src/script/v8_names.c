@@ -5,15 +5,15 @@
 #include "proc/peek.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXT_MAX    1024u     /* bytes of a name that are kept */
-#define FRAMES_MAX  (1u << 20) /* that are known */
+#define FRAMES_MAX  (1u << 18) /* that have names */
 #define INLINE_MAX  75u       /* names of locals that stand in a ScopeInfo itself */
 #define LOCALS_MAX  (1u << 20)
 #define WORD        8u
 #define ANONYMOUS   "(anonymous)"
-#define NO_NAME     UINT32_MAX /* a frame of which nothing is known */
 #define SCOPE_FLAGS 8u         /* in a ScopeInfo */
 
 /* Flags of a ScopeInfo. */
@@ -93,49 +93,81 @@ static bool script_name(const struct mw_v8 *v8, pid_t tid, mw_addr script, char 
 	return true;
 }
 
-/* What is said of the frame. False: nothing can be. */
-static bool read_frame(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, char function[TEXT_MAX],
-		       char file[TEXT_MAX], uint32_t *line)
+/* Is all still where it was? */
+static bool is_current(const struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame)
 {
-	uint64_t check, script;
+	uint64_t check;
 
+	return mw_javascript_check(&v8->layout, read_word, &tid, frame->shared, &check) && check == frame->check;
+}
+
+/* The frame of a function. `at`: where it is in that, if that is known. `*number` 0: it has no name. */
+static struct mw_error *name_function(struct mw_v8 *v8, pid_t tid, mw_addr shared, const struct v8_place *at,
+				      uint32_t *number)
+{
+	char function[TEXT_MAX], file[TEXT_MAX] = "";
+	uint64_t script;
+	uint32_t line = 0;
+
+	*number = 0;
+	if (!v8_is(v8, tid, shared, V8_TYPE_SHARED) || !function_name(v8, tid, shared, function))
+		return NULL;
+	if (v8_field(tid, shared, (uint32_t)v8->constants[V8_SHARED_SCRIPT], &script) &&
+	    v8_is(v8, tid, script, V8_TYPE_SCRIPT)) {
+		if (!script_name(v8, tid, script, file))
+			*file = '\0';
+		line = v8_line_of(v8, tid, script, at);
+	}
+	return mw_named_frames_add(v8->named, *function ? function : ANONYMOUS, *file ? file : NULL, line, number);
+}
+
+static struct mw_error *name_all(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc,
+				 struct v8_named_frame *out)
+{
+	const struct v8_place at = {.bytecode = frame->at ? mw_javascript_bytecode_of(frame->at) : 0,
+				    .offset = (uint32_t)mw_javascript_offset_of(frame->at)};
+
+	(void)pc;
 	/* It may have moved since the frame was read. */
-	if (!mw_javascript_check(&v8->layout, read_word, &tid, frame->shared, &check) || check != frame->check ||
-	    !v8_is(v8, tid, frame->shared, V8_TYPE_SHARED) || !function_name(v8, tid, frame->shared, function))
-		return false;
-	*line = 0;
-	*file = '\0';
-	if (!*function)
-		(void)snprintf(function, TEXT_MAX, ANONYMOUS);
-	if (!v8_field(tid, frame->shared, (uint32_t)v8->constants[V8_SHARED_SCRIPT], &script) ||
-	    !v8_is(v8, tid, script, V8_TYPE_SCRIPT))
-		return true;
-	(void)script_name(v8, tid, script, file);
-	if (frame->at)
-		*line = v8_line_of(v8, tid, script, mw_javascript_bytecode_of(frame->at),
-				   (uint32_t)mw_javascript_offset_of(frame->at));
-	return true;
+	if (!is_current(v8, tid, frame))
+		return NULL;
+	MW_TRY(name_function(v8, tid, frame->shared, &at, &out->numbers[0]));
+	out->count = out->numbers[0] != 0;
+	return NULL;
+}
+
+void v8_names_deinit(struct mw_v8 *v8)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&v8->named_frames, &i, &value);)
+		free(value);
+	mw_map_deinit(&v8->named_frames);
 }
 
 struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc)
 {
 	uint64_t key = mw_javascript_key(frame, pc);
-	char function[TEXT_MAX], file[TEXT_MAX];
-	uint32_t line, number = NO_NAME;
+	struct v8_named_frame named = {0}, *kept;
+	struct mw_error *err;
 
-	if (mw_map_get(&v8->numbers, key))
+	if (v8->named_frames.count >= FRAMES_MAX || mw_map_get(&v8->named_frames, key))
 		return NULL;
-	if (read_frame(v8, tid, frame, function, file, &line))
-		MW_TRY(mw_named_frames_add(v8->named, function, *file ? file : NULL, line, &number));
-	if (v8->numbers.count >= FRAMES_MAX)
-		mw_map_deinit(&v8->numbers);
-	// NOLINTNEXTLINE(performance-no-int-to-ptr)
-	return mw_map_set(&v8->numbers, key, (void *)(uintptr_t)number);
+	MW_TRY(name_all(v8, tid, frame, pc, &named));
+	kept = malloc(sizeof(*kept));
+	if (!kept)
+		return mw_error_nomem();
+	*kept = named;
+	err = mw_map_set(&v8->named_frames, key, kept);
+	if (err)
+		free(kept);
+	return err;
 }
 
-uint32_t mw_v8_number(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc)
+const uint32_t *mw_v8_numbers(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc, unsigned *count)
 {
-	uint32_t number = (uint32_t)(uintptr_t)mw_map_get(&v8->numbers, mw_javascript_key(frame, pc));
+	const struct v8_named_frame *named = mw_map_get(&v8->named_frames, mw_javascript_key(frame, pc));
 
-	return number == NO_NAME ? 0 : number;
+	*count = named ? named->count : 0;
+	return named ? named->numbers : NULL;
 }

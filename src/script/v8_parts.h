@@ -54,6 +54,20 @@ struct v8_version {
 	bool raw_flags; /* a ScopeInfo's flags are no number of V8's */
 };
 
+#define V8_INLINED 24 /* functions in one frame */
+
+struct v8_named_frame {
+	unsigned count;
+	uint32_t numbers[V8_INLINED]; /* the innermost first */
+};
+
+/* Where a function is: an offset in bytecode, or a position in the source; neither is known of one that is all 0. */
+struct v8_place {
+	mw_addr bytecode;
+	uint32_t offset;
+	bool in_source;
+};
+
 struct v8_lines {
 	uint32_t *ends; /* where each line ends, counted in characters of the source */
 	size_t count;
@@ -67,10 +81,14 @@ struct mw_v8 {
 	const struct v8_version *version;
 	int32_t constants[V8_CONSTANTS];
 	struct mw_javascript_layout layout;
-	struct mw_map numbers; /* of frames, by mw_javascript_key(); NO_NAME: it has none */
+	struct mw_map named_frames; /* struct v8_named_frame by mw_javascript_key() */
 	struct mw_map lines;   /* struct v8_lines, by a hash of the script */
 	size_t line_bytes;
 };
+
+/* --- names (v8_names.c) ------------------------------------------------------------------------------------------- */
+
+void v8_names_deinit(struct mw_v8 *v8);
 
 /* --- objects (v8_objects.c) --------------------------------------------------------------------------------------- */
 
@@ -90,8 +108,11 @@ bool v8_each_char(const struct mw_v8 *v8, pid_t tid, mw_addr string, uint32_t mo
 
 /* --- places (v8_lines.c) ------------------------------------------------------------------------------------------ */
 
-/* The line, from 1, of an offset in bytecode; 0: it is not known. */
-uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, mw_addr bytecode, uint32_t offset);
+/* The bytes of an array of V8's, to be freed; NULL: it is none, or is too long. */
+uint8_t *v8_bytes(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t *size);
+
+/* The line, from 1, of a place in a script; 0: it is not known. */
+uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, const struct v8_place *at);
 void v8_lines_deinit(struct mw_v8 *v8);
 
 #endif

@@ -93,6 +93,7 @@ static inline enum stub_step frame_step(struct stub_frame *frame, uint64_t row)
 		return frame_to(frame, cfa, row, cfa + at);
 	case MW_ROW_FP:
 	case MW_ROW_CALLED:
+	case MW_ROW_MADE:
 		if (!frame_fp(frame, &fp))
 			return STUB_SLOW;
 		cfa = fp + n;

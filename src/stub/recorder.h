@@ -189,6 +189,8 @@ STUB_API bool stub_sampled_take(struct mw_ring_control *control, uint64_t block)
 
 /* visit.c: have memwatch look where an interpreter's frames may be read; `addr` is wanted. */
 STUB_API void stub_ask_script(struct stub_visit *visit, uint64_t addr);
+/* … have it read what functions of JavaScript are called: so many words of frames. */
+STUB_API void stub_ask_javascript(struct stub_visit *visit, uint32_t count);
 /* … have it learn the row of a return address. */
 STUB_API void stub_ask_row(struct stub_visit *visit, uint64_t pc);
 /* script.c: the frames of the interpreter that the thread runs, into room for control->script.frames of them: how many, and
@@ -198,6 +200,21 @@ STUB_API uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *re
 STUB_API void stub_script_forget(struct mw_ring_control *control, uint64_t start, uint64_t end);
 /* … in the scratch of the thread's ring: have memwatch read their code objects, where it has not, as they may be gone soon. */
 STUB_API void stub_script_learn(struct stub_visit *visit, const struct mw_script_ref *refs, uint32_t count);
+
+/* Where an interpreter's memory is read. */
+struct stub_reader {
+	struct stub_visit *visit;
+	/* The last two ranges that something was read in. */
+	struct mw_ring_region near, other;
+	bool asked;
+};
+
+/* script.c: the function of JavaScript that the frame with that frame pointer is of, all of which can be read. `made`: by
+ * what V8 has made as it runs, else by its interpreter. False: it is of none. */
+STUB_API bool stub_javascript(struct stub_reader *reader, uint64_t fp, bool made, struct mw_javascript *out);
+/* … have memwatch read what they are called, of those among `count` words of frames in the scratch of the thread's ring, where
+ * it has not. */
+STUB_API void stub_javascript_learn(struct stub_visit *visit, const uint64_t *frames, uint32_t count);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);

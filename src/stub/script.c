@@ -7,13 +7,6 @@
 
 #define LOOKS 4 /* at reading ranges that change */
 
-struct reader {
-	struct stub_visit *visit;
-	/* The last two ranges that something was read in. */
-	struct mw_ring_region near, other;
-	bool asked;
-};
-
 /* The range that holds the word at `addr`; false: none does, or they keep on changing. */
 static bool look_up(const struct mw_ring_control *control, uint64_t addr, struct mw_ring_region *out)
 {
@@ -63,7 +56,7 @@ STUB_RARE void stub_script_forget(struct mw_ring_control *control, uint64_t star
 	struct mw_ring_region *ranges = stub_at(control, control->script.ranges);
 	uint32_t count = __atomic_load_n(&control->script.range_count, __ATOMIC_RELAXED);
 
-	if (!control->script.frames || count > MW_RING_SCRIPT_RANGES || start >= end)
+	if (!count || count > MW_RING_SCRIPT_RANGES || start >= end)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t low = __atomic_load_n(&ranges[i].low, __ATOMIC_RELAXED);
@@ -75,7 +68,7 @@ STUB_RARE void stub_script_forget(struct mw_ring_control *control, uint64_t star
 	}
 }
 
-static STUB_RARE bool find_range(struct reader *reader, uint64_t addr)
+static STUB_RARE bool find_range(struct stub_reader *reader, uint64_t addr)
 {
 	struct mw_ring_region found;
 
@@ -97,7 +90,7 @@ static STUB_RARE bool find_range(struct reader *reader, uint64_t addr)
 
 static inline bool read_word(void *context, uint64_t addr, uint64_t *word)
 {
-	struct reader *reader = context;
+	struct stub_reader *reader = context;
 
 	if (unlikely(addr & 7))
 		return false;
@@ -110,7 +103,7 @@ static inline bool read_word(void *context, uint64_t addr, uint64_t *word)
 STUB_RARE uint32_t stub_script(struct stub_visit *visit, struct mw_script_ref *refs, uint64_t *hash)
 {
 	const struct mw_ring_script *script = &visit->control->script;
-	struct reader reader = {.visit = visit};
+	struct stub_reader reader = {.visit = visit};
 	uint64_t state, sum = 0;
 	uint32_t count = 0;
 	bool cut;
@@ -145,6 +138,39 @@ STUB_RARE void stub_script_learn(struct stub_visit *visit, const struct mw_scrip
 		if (refs[i].code & ~MW_SCRIPT_LAST &&
 		    __atomic_load_n(&codes[mw_ring_script_code(key)], __ATOMIC_RELAXED) != key) {
 			stub_ask_script(visit, MW_RING_ASK_CODES | count);
+			return;
+		}
+	}
+}
+
+STUB_RARE bool stub_javascript(struct stub_reader *reader, uint64_t fp, bool made, struct mw_javascript *out)
+{
+	const struct mw_javascript_layout *layout = &reader->visit->control->script.javascript;
+
+	out->at = 0;
+	if (!(stub_read(fp + (uint64_t)MW_JAVASCRIPT_CONTEXT) & 1))
+		return false;
+	if (!made && !mw_javascript_place(layout, read_word, reader, stub_read(fp + (uint64_t)MW_JAVASCRIPT_BYTECODE),
+					  stub_read(fp + (uint64_t)MW_JAVASCRIPT_OFFSET), &out->at))
+		return false;
+	return mw_javascript_of(layout, read_word, reader, stub_read(fp + (uint64_t)MW_JAVASCRIPT_FUNCTION), out);
+}
+
+STUB_RARE void stub_javascript_learn(struct stub_visit *visit, const uint64_t *frames, uint32_t count)
+{
+	const uint64_t *codes = stub_at(visit->control, visit->control->script.codes);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_javascript frame;
+		uint64_t pc = frames[i], key;
+
+		if (!(pc & MW_JAVASCRIPT_FRAME) || count - i < MW_JAVASCRIPT_KEPT)
+			continue;
+		frame = (struct mw_javascript){frames[i + 1], frames[i + 2], frames[i + 3]};
+		i += MW_JAVASCRIPT_WORDS;
+		key = mw_javascript_key(&frame, pc & ~MW_JAVASCRIPT_FRAME);
+		if (__atomic_load_n(&codes[mw_ring_script_code(key)], __ATOMIC_RELAXED) != key) {
+			stub_ask_javascript(visit, count);
 			return;
 		}
 	}

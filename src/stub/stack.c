@@ -69,6 +69,9 @@ struct stack {
 	struct mw_script_ref *refs;     /* the interpreter's, in the scratch */
 	uint64_t script;                /* a hash of these; 0: there are none */
 	uint32_t ref_count, script_cut; /* … how many, MW_RING_SCRIPT_CUT or 0 */
+	struct stub_reader reader;      /* of what JavaScript has */
+	bool javascript;                /* V8 is there */
+	bool functions;                 /* … and among the frames are such of its functions */
 	bool crossed;                   /* a signal's frame: part of it may be on another stack */
 };
 
@@ -239,7 +242,8 @@ static inline uint32_t size_by_fp(struct stack *stack, const struct stub_frame *
 {
 	uint64_t fp, size;
 
-	if (((row & ROW_SHAPE) != MW_ROW_FP && (row & ROW_SHAPE) != MW_ROW_CALLED) || !frame_fp(frame, &fp))
+	if (((row & ROW_SHAPE) != MW_ROW_FP && ((row & ROW_SHAPE) != MW_ROW_CALLED || stack->javascript)) ||
+	    !frame_fp(frame, &fp))
 		return 0;
 	size = fp + (uint64_t)(int64_t)mw_row_n(row) - frame->sp;
 	if (size < 8 || size > UINT32_MAX || size & 7)
@@ -366,12 +370,34 @@ static STUB_RARE bool keep_deoptimized(struct stack *stack, const struct stub_fr
 	return keep(stack, stub_read(at), depth);
 }
 
+/* A frame of V8's code. False: there is no room. */
+static STUB_RARE bool keep_generated(struct stack *stack, const struct stub_frame *frame, bool made, uint64_t depth)
+{
+	struct mw_javascript function;
+	uint64_t fp;
+
+	if (!frame_fp(frame, &fp) || fp & 7 || fp < frame->sp + MW_JAVASCRIPT_SIZE(made) || fp >= frame->high ||
+	    !stub_javascript(&stack->reader, fp, made, &function))
+		return keep(stack, frame->pc, depth);
+	if (stack->count + MW_JAVASCRIPT_KEPT > depth)
+		return false;
+	/* What is read is not on the stack: whether it is the same is not to be seen there. */
+	stack->memo = NULL;
+	stack->functions = true;
+	(void)keep(stack, frame->pc | MW_JAVASCRIPT_FRAME, depth);
+	(void)keep(stack, function.shared, depth);
+	(void)keep(stack, function.at, depth);
+	return keep(stack, function.check, depth);
+}
+
 static inline bool keep_odd(struct stack *stack, const struct stub_frame *frame, uint64_t row, uint64_t depth)
 {
 	if (unlikely(mw_row_kind(row) == MW_ROW_INTERPRETED))
 		return keep_interpreted(stack, frame, depth);
 	if (unlikely(mw_row_kind(row) == MW_ROW_DEOPTIMIZED))
 		return keep_deoptimized(stack, frame, row, depth);
+	if (mw_row_kind(row) == MW_ROW_MADE || (mw_row_kind(row) == MW_ROW_CALLED && stack->javascript))
+		return keep_generated(stack, frame, mw_row_kind(row) == MW_ROW_MADE, depth);
 	return keep(stack, frame->pc, depth);
 }
 
@@ -388,7 +414,8 @@ static STUB_RARE enum stub_step walk_odd(struct stub_visit *visit, struct stack 
 		return frame_switch(visit, frame);
 	}
 	step = frame_step(frame, row);
-	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF || mw_row_kind(row) == MW_ROW_CALLED)
+	if (mw_row_kind(row) == MW_ROW_FP || mw_row_kind(row) == MW_ROW_FP_DEREF || mw_row_kind(row) == MW_ROW_CALLED ||
+	    mw_row_kind(row) == MW_ROW_MADE)
 		stack->memo = NULL;
 	if (mw_row_kind(row) != MW_ROW_INTERPRETED && (step == STUB_CALLER || !frame->pc))
 		note(stack, frame->sp - 8, frame->pc);
@@ -414,7 +441,7 @@ static inline bool walk(struct stub_visit *visit, struct stack *stack, uint32_t 
 	struct stub_frame frame;
 	enum stub_step step = STUB_SLOW;
 
-	stack->crossed = false;
+	stack->crossed = stack->functions = false;
 	stack->hash = (uint64_t)visit->call->hook << 8 | flags;
 	stack->count = 0;
 	/* No later than that of the rows. */
@@ -617,6 +644,8 @@ static STUB_RARE bool emit(struct stub_visit *visit, const struct stack *stack, 
 
 	if (script)
 		stub_script_learn(visit, stack->refs, stack->ref_count);
+	if (stack->functions)
+		stub_javascript_learn(visit, stack->frames, stack->count);
 	if (also)
 		all += units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words);
 	*id = MW_RING_STACK_NONE;
@@ -685,6 +714,8 @@ static inline void begin(struct stub_visit *visit, struct stack *stack)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	stack->script = 0;
 	stack->ref_count = stack->script_cut = 0;
+	stack->javascript = visit->control->script.javascript.shared;
+	stack->reader = (struct stub_reader){.visit = visit};
 	if (likely(!visit->control->script.frames))
 		return;
 	stack->refs = (struct mw_script_ref *)(void *)(stack->frames + mw_ring_script_at(visit->control->depth));

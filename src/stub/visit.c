@@ -247,6 +247,11 @@ STUB_RARE void stub_ask_script(struct stub_visit *visit, uint64_t addr)
 	(void)ask(visit, MW_RING_ASK_SCRIPT, addr);
 }
 
+STUB_RARE void stub_ask_javascript(struct stub_visit *visit, uint32_t count)
+{
+	(void)ask(visit, MW_RING_ASK_JAVASCRIPT, count);
+}
+
 STUB_RARE void stub_ask_row(struct stub_visit *visit, uint64_t pc)
 {
 	(void)ask(visit, MW_RING_ASK_ROW, pc);

@@ -138,6 +138,8 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 		else if (!inquiry->script)
 			jump_script_publish(inquiry->process);
 		inquiry->script |= !(address & MW_RING_ASK_CODES);
+	} else if (__atomic_load_n(&slot->ask, __ATOMIC_RELAXED) == MW_RING_ASK_JAVASCRIPT) {
+		jump_javascript_learn(inquiry->process, slot, address);
 	} else if (__atomic_load_n(&slot->ask, __ATOMIC_RELAXED) == MW_RING_ASK_ROW) {
 		jump_learn_asked(inquiry->process, slot, address);
 	} else if (look_up(inquiry, address, &asker, &region)) {

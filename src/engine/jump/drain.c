@@ -306,6 +306,7 @@ void jump_drain_destroy(struct jump_drain *drain)
 	free(drain->frames);
 	free(drain->merged);
 	free(drain->refs);
+	free(drain->functions);
 	free(drain);
 }
 
@@ -354,9 +355,10 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->frames = calloc(geometry->depth + (size_t)1, sizeof(*drain->frames));
 	drain->merged = calloc(geometry->depth + (size_t)1, sizeof(*drain->merged));
 	drain->refs = calloc(geometry->script_frames + (size_t)1, sizeof(*drain->refs));
+	drain->functions = calloc(geometry->depth + (size_t)1, sizeof(*drain->functions));
 	drain->stacks.chunks = calloc(JUMP_STACK_CHUNKS, sizeof(*drain->stacks.chunks));
 	if (!drain->readers || !drain->active || !drain->heap || !drain->payload || !drain->frames || !drain->merged ||
-	    !drain->refs || !drain->stacks.chunks) {
+	    !drain->refs || !drain->functions || !drain->stacks.chunks) {
 		jump_drain_destroy(drain);
 		return mw_error_nomem();
 	}

@@ -88,11 +88,15 @@ struct jump_shared {
 	struct jump_geometry geometry;
 };
 
+#define JUMP_SCRIPT_PYTHON     1u
+#define JUMP_SCRIPT_JAVASCRIPT 2u
+
 /* Plan the layout for a process with `threads` threads and `rows_bytes` of rows to begin with, and for four times as
- * many threads to come: at most 64 MiB of address space for 16. `sampling`: blocks are to be sampled. `script`: there is an interpreter. `small`: it is one of many processes, and what is remembered for speed is
+ * many threads to come: at most 64 MiB of address space for 16. `sampling`: blocks are to be sampled. `scripts`: what
+ * interpreters there are. `small`: it is one of many processes, and what is remembered for speed is
  * less: that takes 2 MiB of memory instead of 14 for one with a thread. */
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
-			bool sampling, bool script, bool small);
+			bool sampling, unsigned scripts, bool small);
 /* Write the control block of zeroed memory, and offer the first `rings` rings. */
 void jump_shared_format(const struct jump_shared *shared, uint32_t rings);
 
@@ -140,6 +144,9 @@ struct jump_drain_help {
 	/* Name what only the process can name: as mw_java_name(). NULL: there is nothing. */
 	struct mw_error *(*name)(void *context, const struct mw_raw_stack *native, struct mw_raw_frame *out,
 				 uint32_t capacity, uint32_t *count, bool *truncated);
+	/* Name frames that are a function's of JavaScript: as mw_javascript_name(). NULL: there never are any. */
+	void (*functions)(void *context, const struct mw_raw_stack *native, const struct mw_javascript *functions,
+			  struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated);
 	/* Put the frames of an interpreter among the native ones: as mw_script_merge(). NULL: there never are any. */
 	struct mw_error *(*script)(void *context, const struct mw_raw_stack *native, const struct mw_script_ref *refs,
 				   uint32_t ref_count, struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
@@ -293,7 +300,8 @@ struct jump_drain {
 	struct jump_stacks stacks;
 	uint8_t *payload; /* of the record at hand: as much as a ring holds */
 	struct mw_raw_frame *frames, *merged;
-	struct mw_script_ref *refs; /* of the stack at hand: ref_count */
+	struct mw_script_ref *refs;      /* of the stack at hand: ref_count */
+	struct mw_javascript *functions; /* that its frames are of */
 	/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. */
 	char *differences[JUMP_DIFFERENCES];
 	uint32_t difference_count, ref_count;

@@ -521,6 +521,16 @@ static struct mw_error *help_name(void *context, const struct mw_raw_stack *nati
 	return mw_java_name(&process->survey.java, native, out, capacity, count, truncated);
 }
 
+static void help_functions(void *context, const struct mw_raw_stack *native, const struct mw_javascript *functions,
+			   struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	const struct jump_process *process = context;
+
+	if (capacity > process->engine->options.depth)
+		capacity = process->engine->options.depth;
+	mw_javascript_name(process->survey.v8, native, functions, out, capacity, count, truncated);
+}
+
 static void help_check(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut)
 {
 	struct jump_process *process = context;
@@ -644,6 +654,8 @@ static bool help_thread_lives(void *context, uint32_t tid)
 
 struct jump_drain_help jump_help(struct jump_process *process)
 {
+	bool functions = mw_v8_is_there(process->survey.v8);
+
 	return (struct jump_drain_help){.context = process,
 					.thread = help_thread,
 					.module = help_module,
@@ -652,6 +664,7 @@ struct jump_drain_help jump_help(struct jump_process *process)
 					.check = help_check,
 					.interpreted = help_interpreted,
 					.name = help_name,
+					.functions = functions ? help_functions : NULL,
 					.script = jump_help_script,
 					.thread_lives = help_thread_lives,
 					.fill = jump_memory_fill_rings};

@@ -456,6 +456,8 @@ void jump_answer(struct jump_process *process);
 void jump_script_publish(struct jump_process *process);
 /* Read the code objects of the first `count` frames in the scratch of the slot's ring. */
 void jump_script_learn(struct jump_process *process, const struct mw_ring_slot *slot, uint64_t count);
+/* … what the functions of JavaScript are called, among so many words of frames in the scratch of the slot's ring, and say so. */
+void jump_javascript_learn(struct jump_process *process, const struct mw_ring_slot *slot, uint64_t count);
 struct mw_error *jump_help_script(void *context, const struct mw_raw_stack *native, const struct mw_script_ref *refs,
 				  uint32_t ref_count, struct mw_raw_frame *out, uint32_t capacity, uint32_t *count,
 				  bool *truncated) MW_MUST_CHECK;

@@ -351,14 +351,16 @@ static void open_own_memory(struct jump_process *process, pid_t tid)
 		process->recorder.own_memory = open(mw_path("/proc/%d/mem", (int)tid).text, O_RDWR | O_CLOEXEC);
 }
 
-/* Frames of an interpreter of Java take more. */
+/* Frames of Java's interpreter, and of JavaScript, take more. */
 static uint32_t words_kept(const struct jump_process *process)
 {
 	uint32_t depth = process->engine->options.depth;
 
-	if (!mw_java_is_there(&process->survey.java))
-		return depth;
-	return depth < JUMP_MAX_DEPTH / MW_INTERPRETED_WORDS ? depth * MW_INTERPRETED_WORDS : JUMP_MAX_DEPTH;
+	uint32_t words = mw_v8_is_there(process->survey.v8)        ? MW_JAVASCRIPT_KEPT
+			 : mw_java_is_there(&process->survey.java) ? MW_INTERPRETED_WORDS
+								   : 1;
+
+	return depth < JUMP_MAX_DEPTH / words ? depth * words : JUMP_MAX_DEPTH;
 }
 
 /* For `threads` at least. */
@@ -367,7 +369,9 @@ static void plan(const struct jump_process *process, size_t threads, uint64_t ro
 	if (threads < process->quiesce.count)
 		threads = process->quiesce.count;
 	jump_geometry_plan(out, threads, words_kept(process), rows_bytes, jump_may_sample(process),
-			   mw_script_is_there(process->survey.script), process->engine->process_count > MANY);
+			   (mw_script_is_there(process->survey.script) ? JUMP_SCRIPT_PYTHON : 0) |
+				   (mw_v8_is_there(process->survey.v8) ? JUMP_SCRIPT_JAVASCRIPT : 0),
+			   process->engine->process_count > MANY);
 }
 
 static struct mw_error *map_all(struct jump_process *process, const struct mw_inject *inject,

@@ -270,9 +270,12 @@ static size_t describe_made(const struct jump_process *process, const struct mw_
 			    struct draft *draft)
 {
 	struct mw_ring_code code = {.start = maps->items[first].start, .whole = mw_row_generated()};
+	bool v8 = mw_v8_is_there(process->survey.v8);
 	bool exec = false;
 	size_t i = first;
 
+	if (v8)
+		code.whole = mw_row(MW_ROW_MADE, mw_row_n(code.whole), MW_ROW_FP_SAVED, mw_row_fp_at(code.whole));
 	do {
 		exec |= maps->items[i].exec;
 		code.end = maps->items[i++].end;
@@ -381,6 +384,9 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 	for (uint32_t i = 0; i < process->rows.count; i++)
 		if (!process->rows.items[i].published && process->rows.items[i].tried)
 			publish_module(process, i);
+	/* Where there is no room for what it needs it is not known. */
+	if (process->recorder.shared.geometry.script_ranges)
+		jump_control(&process->recorder.shared)->script.javascript = *mw_v8_layout(process->survey.v8);
 	MW_TRY(publish_codes(process, maps, false));
 	if (new_generation)
 		begin_generation(process);

@@ -59,21 +59,30 @@ void jump_script_publish(struct jump_process *process)
 	struct mw_script_place place;
 	pid_t tid = mw_live_thread(process->pid);
 
-	if (!process->recorder.shared.geometry.script_frames || !mw_error_none(mw_maps_read(tid, &maps)))
+	if (!process->recorder.shared.geometry.script_ranges || !mw_error_none(mw_maps_read(tid, &maps)))
 		return;
 	mw_error_destroy(mw_script_take_in(process->survey.script, tid));
 	layout = mw_script_layout_of(process->survey.script, &place);
-	if (!layout)
+	if (!layout && !mw_v8_is_there(process->survey.v8))
 		return;
 	ranges = calloc(MW_RING_SCRIPT_RANGES, sizeof(*ranges));
 	if (!ranges)
 		return;
-	script->layout = *layout;
+	if (layout)
+		script->layout = *layout;
 	publish_ranges(process, ranges, list_ranges(&maps, ranges));
 	free(ranges);
+	if (!layout || !process->recorder.shared.geometry.script_frames)
+		return;
 	/* Nothing is read before that. */
 	__atomic_store_n(&script->place.own, place.own, __ATOMIC_RELEASE);
 	__atomic_store_n(&script->place.current, place.current, __ATOMIC_RELEASE);
+}
+
+static uint64_t *codes_of(const struct jump_shared *shared)
+{
+	return (void *)(shared->base + shared->geometry.script_ranges +
+			MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region));
 }
 
 void jump_script_learn(struct jump_process *process, const struct mw_ring_slot *slot, uint64_t count)
@@ -81,8 +90,7 @@ void jump_script_learn(struct jump_process *process, const struct mw_ring_slot *
 	const struct jump_shared *shared = &process->recorder.shared;
 	const struct jump_geometry *geometry = &shared->geometry;
 	uint32_t ring = __atomic_load_n(&slot->ring, __ATOMIC_ACQUIRE);
-	uint64_t *codes = (void *)(shared->base + geometry->script_ranges +
-				   MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region));
+	uint64_t *codes = codes_of(shared);
 	pid_t tid = mw_live_thread(process->pid);
 	const uint64_t *words;
 
@@ -105,6 +113,34 @@ void jump_script_learn(struct jump_process *process, const struct mw_ring_slot *
 			continue;
 		key = mw_script_key(&ref);
 		__atomic_store_n(&codes[mw_ring_script_code(key)], key, __ATOMIC_RELEASE);
+	}
+}
+
+void jump_javascript_learn(struct jump_process *process, const struct mw_ring_slot *slot, uint64_t count)
+{
+	const struct jump_shared *shared = &process->recorder.shared;
+	const struct jump_geometry *geometry = &shared->geometry;
+	uint32_t ring = __atomic_load_n(&slot->ring, __ATOMIC_ACQUIRE);
+	const uint64_t *words;
+
+	if (ring == 0 || ring > geometry->ring_count || count > geometry->depth || !geometry->script_ranges ||
+	    !mw_v8_is_there(process->survey.v8))
+		return;
+	words = (const uint64_t *)(const void *)(shared->base + geometry->scratch) +
+		(ring - UINT64_C(1)) * mw_ring_scratch_words(geometry->depth, geometry->script_frames);
+	for (uint64_t i = 0; i + MW_JAVASCRIPT_WORDS < count; i++) {
+		struct mw_javascript function;
+		uint64_t pc = words[i], key;
+
+		if (!(pc & MW_JAVASCRIPT_FRAME))
+			continue;
+		pc &= ~MW_JAVASCRIPT_FRAME;
+		memcpy(&function, words + i + 1, sizeof(function));
+		i += MW_JAVASCRIPT_WORDS;
+		/* What can't be kept has no name. */
+		mw_error_destroy(mw_v8_learn(process->survey.v8, mw_live_thread(process->pid), &function, pc));
+		key = mw_javascript_key(&function, pc);
+		__atomic_store_n(&codes_of(shared)[mw_ring_script_code(key)], key, __ATOMIC_RELEASE);
 	}
 }
 

@@ -50,7 +50,7 @@ static uint64_t take(uint64_t *end, uint64_t size)
 }
 
 void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t depth, uint64_t rows_bytes,
-			bool sampling, bool script, bool small)
+			bool sampling, unsigned scripts, bool small)
 {
 	uint64_t wanted = threads > MAX_SLOTS / 4 ? MAX_SLOTS : 4 * (uint64_t)threads;
 	uint64_t ring_bytes = RING_BYTES, end;
@@ -64,7 +64,7 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 		.ring_units = (uint32_t)(ring_bytes / MW_RING_UNIT),
 		.queue_count = power_of_two(rings),
 		.depth = depth,
-		.script_frames = script ? depth : 0,
+		.script_frames = scripts & JUMP_SCRIPT_PYTHON ? depth : 0,
 		.spare_rings = small ? FEW_RINGS : SPARE_RINGS,
 		.stack_count = small ? FEW_STACKS : STACKS,
 		.known_count = small ? FEW_KNOWN : KNOWN,
@@ -81,7 +81,7 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->stacks = take(&end, geometry->stack_count * sizeof(struct mw_ring_stack_entry));
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
-	if (script)
+	if (scripts)
 		geometry->script_ranges = take(&end, MW_RING_SCRIPT_RANGES * sizeof(struct mw_ring_region) +
 							     MW_RING_SCRIPT_CODES * sizeof(uint64_t));
 	geometry->tables_end = end;

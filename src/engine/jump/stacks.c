@@ -120,6 +120,20 @@ static struct mw_error *entry_of(struct jump_stacks *stacks, uint32_t id, uint32
 	return NULL;
 }
 
+/* Frames of functions of JavaScript; of a stack that memwatch has walked none is known. */
+static void name_functions(struct jump_drain *drain, struct mw_raw_stack *raw)
+{
+	uint32_t count;
+	bool truncated;
+
+	drain->help.functions(drain->help.context, raw, drain->functions, drain->merged, drain->shared->geometry.depth,
+			      &count, &truncated);
+	memcpy(drain->frames, drain->merged, count * sizeof(*drain->frames));
+	raw->count = count;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+}
+
 /* Frames that only the process can name. */
 static struct mw_error *name(struct jump_drain *drain, struct mw_raw_stack *raw)
 {
@@ -167,6 +181,8 @@ static struct mw_error *intern(struct jump_drain *drain, uint64_t mark, uint32_t
 	*good = entry != NULL;
 	if (!entry)
 		return NULL;
+	if (drain->help.functions)
+		name_functions(drain, &raw);
 	if (drain->help.name)
 		MW_TRY(name(drain, &raw));
 	if (drain->ref_count && drain->help.script)
@@ -202,12 +218,29 @@ static uint64_t word_of(const struct jump_drain *drain, uint32_t number)
 	return word;
 }
 
+/* A frame of JavaScript; false: part of it is missing. */
+static bool read_function(struct jump_drain *drain, uint32_t *position, uint32_t count, mw_addr addr,
+			  struct mw_raw_frame *out, struct mw_javascript *function)
+{
+	if (count - *position < MW_JAVASCRIPT_WORDS)
+		return false;
+	*function = (struct mw_javascript){word_of(drain, *position), word_of(drain, *position + 1),
+					   word_of(drain, *position + 2)};
+	*position += MW_JAVASCRIPT_WORDS;
+	*out = (struct mw_raw_frame){addr, drain->help.module(drain->help.context, addr)};
+	return true;
+}
+
 /* The frame at *position of the payload, which moves; false: part of it is missing. */
-static bool read_frame(struct jump_drain *drain, uint32_t *position, uint32_t count, struct mw_raw_frame *out)
+static bool read_frame(struct jump_drain *drain, uint32_t *position, uint32_t count, struct mw_raw_frame *out,
+		       struct mw_javascript *function)
 {
 	const struct jump_drain_help *help = &drain->help;
 	mw_addr addr = word_of(drain, (*position)++);
 
+	*function = (struct mw_javascript){0};
+	if (addr & MW_JAVASCRIPT_FRAME && help->functions)
+		return read_function(drain, position, count, addr & ~MW_JAVASCRIPT_FRAME, out, function);
 	if (!(addr & MW_INTERPRETED_FRAME) || !help->interpreted) {
 		*out = (struct mw_raw_frame){addr, help->module(help->context, addr)};
 		return true;
@@ -236,7 +269,7 @@ static void read_frames(struct jump_drain *drain, uint32_t *count, enum mw_stack
 	for (*count = 0; at < words; inner = drain->frames[(*count)++].addr) {
 		struct mw_raw_frame *frame = &drain->frames[*count];
 
-		if (!read_frame(drain, &at, words, frame)) {
+		if (!read_frame(drain, &at, words, frame, &drain->functions[*count])) {
 			*cut = MW_STACK_TRUNCATED;
 			break;
 		}
@@ -334,6 +367,7 @@ static void walk(struct jump_drain *drain, size_t size, uint32_t *count, enum mw
 			 capacity, count, cut);
 	if (*count > capacity)
 		*count = capacity;
+	memset(drain->functions, 0, *count * sizeof(*drain->functions));
 	drain->walked += jump_clock_tick() - begin;
 	if (!drain->last_round && drain->walked > drain->walk_limit)
 		drain->budget = 1;

@@ -340,18 +340,26 @@ static struct mw_error *name_java(struct trap_hit *hit, struct mw_raw_stack *raw
 	return NULL;
 }
 
-/* A frame of JavaScript by its function, where that has a name. */
-static struct mw_error *name_javascript(struct trap_hit *hit, const struct mw_unwound_frame *frame,
-					struct mw_raw_frame *out)
+/* Frames of functions of JavaScript. */
+static struct mw_error *name_javascript(struct trap_hit *hit, struct mw_raw_stack *raw)
 {
+	struct trap_engine *engine = hit->engine;
 	struct mw_v8 *v8 = hit->process->survey.v8;
-	mw_addr pc = frame->module == MW_MODULE_NONE ? frame->pc : 0;
-	uint32_t number;
+	uint32_t count;
+	bool truncated;
 
-	MW_TRY(mw_v8_learn(v8, hit->thread->tid, &frame->javascript, pc));
-	number = mw_v8_number(v8, &frame->javascript, pc);
-	if (number)
-		*out = (struct mw_raw_frame){number, mw_v8_module(v8)};
+	if (!mw_v8_is_there(v8))
+		return NULL;
+	for (uint32_t i = 0; i < raw->count; i++) {
+		engine->functions[i] = engine->frames[i].javascript;
+		if (engine->functions[i].shared)
+			MW_TRY(mw_v8_learn(v8, hit->thread->tid, &engine->functions[i], raw->frames[i].addr));
+	}
+	mw_javascript_name(v8, raw, engine->functions, engine->merged, engine->options.depth, &count, &truncated);
+	memcpy(engine->raw_frames, engine->merged, count * sizeof(*engine->merged));
+	raw->count = count;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
 	return NULL;
 }
 
@@ -384,11 +392,10 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 		if (frames[i].interpreted.is)
 			MW_TRY(mw_java_interpreted(&process->survey.java, &frames[i].interpreted,
 						   &hit->engine->raw_frames[i]));
-		else if (frames[i].javascript.shared)
-			MW_TRY(name_javascript(hit, &frames[i], &hit->engine->raw_frames[i]));
 	}
 	raw.count = hit->frame_count;
 	raw.cut = hit->cut;
+	MW_TRY(name_javascript(hit, &raw));
 	MW_TRY(name_java(hit, &raw));
 	if (refs)
 		MW_TRY(merge_script(hit, refs, cut, &raw));

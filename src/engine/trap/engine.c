@@ -280,13 +280,15 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 	engine->raw_frames = calloc(options->depth, sizeof(*engine->raw_frames));
 	engine->merged = calloc(options->depth, sizeof(*engine->merged));
 	engine->refs = calloc(options->depth, sizeof(*engine->refs));
-	err = engine->frames && engine->raw_frames && engine->merged && engine->refs ? tick_start(engine)
+	engine->functions = calloc(options->depth, sizeof(*engine->functions));
+	err = engine->frames && engine->raw_frames && engine->merged && engine->refs && engine->functions ? tick_start(engine)
 										     : mw_error_nomem();
 	if (err) {
 		free(engine->frames);
 		free(engine->raw_frames);
 		free(engine->merged);
 		free(engine->refs);
+		free(engine->functions);
 		free(engine);
 		return err;
 	}
@@ -683,6 +685,7 @@ static void trap_destroy(struct mw_engine *base)
 	free(engine->raw_frames);
 	free(engine->merged);
 	free(engine->refs);
+	free(engine->functions);
 	free(engine);
 }
 

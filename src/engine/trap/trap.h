@@ -277,6 +277,7 @@ struct trap_engine {
 	struct mw_snapshot snapshot;
 	struct mw_unwound_frame *frames;          /* room for depth of them */
 	struct mw_raw_frame *raw_frames, *merged; /* … each */
+	struct mw_javascript *functions;          /* … as well */
 	struct mw_script_ref *refs;
 	uint64_t stop_ns; /* when the stop being served was heard of */
 	uint64_t aim_ns;  /* a window's end that a wait is to be interrupted at; 0: none is near */
