@@ -10,18 +10,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes from a Code object to its instructions, where it holds them. */
+#define INSTRUCTIONS 128
+
 static const struct v8_version versions[] = {
-	{.major = 10, .minor = 2, .data = 8, .positions = 32, .eval_scope = 1, .function_scope = 2, .module_scope = 3},
-	{.major = 11, .minor = 3, .data = 8, .positions = 32, .eval_scope = 1, .function_scope = 2, .module_scope = 3},
-	{.major = 12, .minor = 4, .data = 8, .positions = 24, .eval_scope = 1, .function_scope = 2, .module_scope = 3},
+	{.major = 10,
+	 .minor = 2,
+	 .positions = 32,
+	 .scopes = {1, 2},
+	 .code = {.deoptimization = 16, .positions = 24, .size = 40, .inside = INSTRUCTIONS},
+	 .deoptimization = {.literals = 2, .function = 6, .inlined = 7}},
+	{.major = 11,
+	 .minor = 3,
+	 .positions = 32,
+	 .scopes = {1, 2},
+	 .code = {.deoptimization = 16, .positions = 24, .stream = 32, .start = 40, .size = 56},
+	 .deoptimization = {.literals = 2, .function = 6, .inlined = 7}},
+	{.major = 12,
+	 .minor = 4,
+	 .positions = 24,
+	 .scopes = {1, 2},
+	 .code = {.deoptimization = 8, .positions = 16, .stream = 32, .start = 40, .size = 52},
+	 .deoptimization = {.literals = 2, .function = 6, .inlined = 7}},
 	{.major = 13,
 	 .minor = 6,
-	 .data = 8,
 	 .positions = 24,
-	 .eval_scope = 3,
-	 .function_scope = 4,
-	 .module_scope = 5,
-	 .raw_flags = true},
+	 .scopes = {3, 4},
+	 .raw_flags = true,
+	 .code = {.deoptimization = 8, .positions = 16, .stream = 32, .start = 40, .size = 56},
+	 .deoptimization = {.literals = 3, .function = 7, .is_wrapped = true, .inlined = 8}},
 };
 
 /* The beginnings of their names: what follows is the field's type, which is called otherwise in each version. */
@@ -57,17 +74,23 @@ static const char *const constants[V8_CONSTANTS] = {
 	[V8_TYPE_BYTECODE] = "type_BytecodeArray__",
 	[V8_TYPE_BYTES] = "type_ByteArray__",
 	[V8_TYPE_CODE] = "type_Code__",
+	[V8_TYPE_ARRAY] = "type_FixedArray__",
 	[V8_TYPE_TRUSTED_BYTES] = "type_TrustedByteArray__",
+	[V8_TYPE_TRUSTED_ARRAY] = "type_TrustedFixedArray__",
+	[V8_TYPE_PROTECTED_ARRAY] = "type_ProtectedFixedArray__",
+	[V8_TYPE_STREAM] = "type_InstructionStream__",
 };
 
 #define PREFIX    "v8dbg_"
 #define MAJOR     "_ZN2v88internal7Version6major_E"
 #define MINOR     "_ZN2v88internal7Version6minor_E"
+#define SIZES     "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE"
 #define FIELD_MAX 256 /* offset of a field */
 
 /* Where a file has its constants. */
 struct file {
-	uint64_t major, minor, constants[V8_CONSTANTS]; /* vaddr; 0: it has none */
+	uint64_t major, minor, sizes, constants[V8_CONSTANTS]; /* vaddr; 0: it has none */
+	uint64_t sizes_length;
 };
 
 static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
@@ -78,6 +101,10 @@ static bool see_symbol(void *context, const struct mw_elf_symbol *symbol)
 		file->major = symbol->vaddr;
 	else if (strcmp(symbol->name, MINOR) == 0)
 		file->minor = symbol->vaddr;
+	else if (strcmp(symbol->name, SIZES) == 0) {
+		file->sizes = symbol->vaddr;
+		file->sizes_length = symbol->size;
+	}
 	if (strncmp(symbol->name, PREFIX, strlen(PREFIX)) != 0)
 		return true;
 	for (unsigned i = 0; i < V8_CONSTANTS; i++)
@@ -151,6 +178,14 @@ static bool read_constants(struct mw_v8 *v8, pid_t tid, const struct file *file,
 	return true;
 }
 
+/* Best effort: three tables of equal length. */
+static void read_sizes(struct mw_v8 *v8, pid_t tid, const struct file *file, uint64_t bias)
+{
+	if (file->sizes && file->sizes_length % 3 == 0 && file->sizes_length <= sizeof(v8->sizes) &&
+	    mw_peek(tid, bias + file->sizes, v8->sizes, file->sizes_length))
+		v8->bytecodes = (unsigned)(file->sizes_length / 3);
+}
+
 /* Are the constants such as this reader goes by? */
 static bool makes_sense(const struct mw_v8 *v8)
 {
@@ -164,9 +199,10 @@ static bool makes_sense(const struct mw_v8 *v8)
 			return false;
 	/* Words are whole: nothing is compressed. */
 	return values[V8_SMI_SHIFT] == 31 && values[V8_FRAME_FUNCTION] == MW_JAVASCRIPT_FUNCTION &&
-	       values[V8_FRAME_CONTEXT] == MW_JAVASCRIPT_CONTEXT && values[V8_FRAME_BYTECODE] == MW_JAVASCRIPT_BYTECODE &&
-	       values[V8_FRAME_OFFSET] == MW_JAVASCRIPT_OFFSET && values[V8_FUNCTION_SHARED] % 8 == 0 &&
-	       values[V8_SHARED_NAME] % 8 == 0 && values[V8_SHARED_SCRIPT] % 8 == 0 && values[V8_ARRAY_LENGTH] % 8 == 0;
+	       values[V8_FRAME_CONTEXT] == MW_JAVASCRIPT_CONTEXT &&
+	       values[V8_FRAME_BYTECODE] == MW_JAVASCRIPT_BYTECODE && values[V8_FRAME_OFFSET] == MW_JAVASCRIPT_OFFSET &&
+	       values[V8_FUNCTION_SHARED] % 8 == 0 && values[V8_SHARED_NAME] % 8 == 0 &&
+	       values[V8_SHARED_SCRIPT] % 8 == 0 && values[V8_ARRAY_LENGTH] % 8 == 0;
 }
 
 static void refuse(struct mw_v8 *v8, int32_t major, int32_t minor, const char *how)
@@ -196,6 +232,7 @@ static struct mw_error *take(struct mw_v8 *v8, pid_t tid, const struct file *fil
 		refuse(v8, major, minor, "does not say where its fields are");
 		return NULL;
 	}
+	read_sizes(v8, tid, file, bias);
 	MW_TRY(mw_modules_add_named(v8->modules, MW_NAMED_FRAMES_JAVASCRIPT, &v8->named, &v8->module));
 	v8->layout = (struct mw_javascript_layout){
 		.shared = (int16_t)(values[V8_FUNCTION_SHARED] - 1),

@@ -144,30 +144,27 @@ static bool next_number(struct table *table, int64_t *out)
 	return false;
 }
 
-/* A position as it stands in a table: whether it is in a script at all, and where, from 1. */
-#define POSITION_EXTERNAL 1u
-#define POSITION_AT(raw)  ((uint32_t)((raw) >> 1 & 0x3fffffff))
-
-/* The position of the last entry that is not behind `offset`. False: there is none, or the table makes no sense. */
-static bool find_position(struct table table, uint32_t offset, uint32_t *position)
+bool v8_find_position(const uint8_t *bytes, uint32_t size, uint32_t offset, uint64_t *raw, uint32_t *at)
 {
-	int64_t at = 0, raw = 0, by;
+	struct table table = {bytes, bytes + size};
+	int64_t place = 0, by;
 	bool found = false;
 
+	*raw = 0;
 	while (table.at < table.end) {
 		/* Of what is no statement the complement. */
 		if (!next_number(&table, &by))
 			return false;
-		at += by >= 0 ? by : -(by + 1);
-		if (at > (int64_t)offset)
+		place = (int64_t)((uint64_t)place + (uint64_t)(by >= 0 ? by : -(by + 1)));
+		if (place < 0 || place > (int64_t)offset)
 			break;
 		if (!next_number(&table, &by))
 			return false;
-		raw = (int64_t)((uint64_t)raw + (uint64_t)by);
+		*raw += (uint64_t)by;
+		*at = (uint32_t)place;
 		found = true;
 	}
-	*position = POSITION_AT((uint64_t)raw) - 1;
-	return found && !((uint64_t)raw & POSITION_EXTERNAL) && POSITION_AT((uint64_t)raw);
+	return found;
 }
 
 uint8_t *v8_bytes(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t *size)
@@ -188,8 +185,8 @@ uint8_t *v8_bytes(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t *si
 
 uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, const struct v8_place *at)
 {
-	uint32_t size, position, line = 0;
-	uint64_t table;
+	uint32_t size, found, line = 0;
+	uint64_t table, raw;
 	uint8_t *bytes;
 
 	if (at->in_source)
@@ -199,8 +196,8 @@ uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, const struct v8
 	    !v8_field(tid, at->bytecode, v8->version->positions, &table))
 		return 0;
 	bytes = v8_bytes(v8, tid, table, &size);
-	if (bytes && find_position((struct table){bytes, bytes + size}, at->offset, &position))
-		line = line_at(v8, tid, script, position);
+	if (bytes && v8_find_position(bytes, size, at->offset, &raw, &found) && V8_POSITION_AT(raw))
+		line = line_at(v8, tid, script, V8_POSITION_AT(raw) - 1);
 	free(bytes);
 	return line;
 }

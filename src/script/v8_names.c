@@ -8,19 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX    1024u     /* bytes of a name that are kept */
+#define TEXT_MAX    1024u      /* bytes of a name that are kept */
 #define FRAMES_MAX  (1u << 18) /* that have names */
-#define INLINE_MAX  75u       /* names of locals that stand in a ScopeInfo itself */
+#define INLINE_MAX  75u        /* names of locals that stand in a ScopeInfo itself */
 #define LOCALS_MAX  (1u << 20)
 #define WORD        8u
 #define ANONYMOUS   "(anonymous)"
-#define SCOPE_FLAGS 8u         /* in a ScopeInfo */
+#define SHARED_DATA 8u /* in a SharedFunctionInfo: its bytecode, or code made of that */
+#define SCOPE_FLAGS 8u /* in a ScopeInfo */
+
+/* Kinds of functions that V8 has made for members of a class, and what it calls them. */
+#define MEMBERS_KIND   24u
+#define MEMBERS        "<instance_members_initializer>"
+#define STATIC_MEMBERS "<static_initializer>"
 
 /* Flags of a ScopeInfo. */
-#define SCOPE_TYPE(flags)     ((flags)&0xf)
+#define SCOPE_TYPE(flags)      ((flags)&0xf)
 #define HAS_SAVED_CLASS(flags) ((flags) >> 10 & 1)
-#define HAS_FUNCTION(flags)   ((flags) >> 12 & 3)
-#define HAS_INFERRED(flags)   ((flags) >> 14 & 1)
+#define HAS_FUNCTION(flags)    ((flags) >> 12 & 3)
+#define HAS_INFERRED(flags)    ((flags) >> 14 & 1)
+#define KIND(flags)            ((flags) >> 17 & 0x1f)
 
 static bool read_word(void *context, uint64_t addr, uint64_t *word)
 {
@@ -53,9 +60,9 @@ static bool scope_name(const struct mw_v8 *v8, pid_t tid, mw_addr scope, char ou
 	if (!v8_field(tid, scope, WORD * ((uint32_t)v8->constants[V8_SCOPE_LOCALS] + 1), &word) ||
 	    !v8_number(word, &locals) || locals > LOCALS_MAX)
 		return false;
-	if (SCOPE_TYPE(flags) == version->eval_scope)
+	if (SCOPE_TYPE(flags) == version->scopes.eval)
 		return snprintf(out, TEXT_MAX, "eval") > 0;
-	if (SCOPE_TYPE(flags) != version->function_scope)
+	if (SCOPE_TYPE(flags) != version->scopes.function)
 		return true;
 	index += (locals < INLINE_MAX ? locals : 1) + locals + HAS_SAVED_CLASS(flags);
 	if (HAS_FUNCTION(flags)) {
@@ -63,6 +70,8 @@ static bool scope_name(const struct mw_v8 *v8, pid_t tid, mw_addr scope, char ou
 			*out = '\0';
 		index += 2;
 	}
+	if (!*out && KIND(flags) >= MEMBERS_KIND && KIND(flags) <= MEMBERS_KIND + 1)
+		return snprintf(out, TEXT_MAX, "%s", KIND(flags) == MEMBERS_KIND ? MEMBERS : STATIC_MEMBERS) > 0;
 	if (!*out && HAS_INFERRED(flags) && !name_at(v8, tid, scope, index, out))
 		*out = '\0';
 	return true;
@@ -91,6 +100,22 @@ static bool script_name(const struct mw_v8 *v8, pid_t tid, mw_addr script, char 
 	if (strncmp(out, url, strlen(url)) == 0)
 		memmove(out, out + strlen(url), strlen(out + strlen(url)) + 1);
 	return true;
+}
+
+/* Is that the function's bytecode? Where a frame of another kind has not written yet, there may be what one of the
+ * interpreter's has left. */
+static bool has_bytecode(const struct mw_v8 *v8, pid_t tid, mw_addr shared, mw_addr bytecode)
+{
+	uint64_t data, inner;
+
+	if (!v8_field(tid, shared, SHARED_DATA, &data))
+		return false;
+	if (data == bytecode)
+		return v8_is(v8, tid, bytecode, V8_TYPE_BYTECODE);
+	/* Code that was made of it, or what holds it beside code of the interpreter's own. */
+	return (v8_is(v8, tid, data, V8_TYPE_CODE) && v8_field(tid, data, v8->version->code.deoptimization, &inner) &&
+		inner == bytecode) ||
+	       (v8_field(tid, data, WORD, &inner) && inner == bytecode);
 }
 
 /* Is all still where it was? */
@@ -124,15 +149,26 @@ static struct mw_error *name_function(struct mw_v8 *v8, pid_t tid, mw_addr share
 static struct mw_error *name_all(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc,
 				 struct v8_named_frame *out)
 {
-	const struct v8_place at = {.bytecode = frame->at ? mw_javascript_bytecode_of(frame->at) : 0,
-				    .offset = (uint32_t)mw_javascript_offset_of(frame->at)};
+	struct v8_at functions[V8_INLINED] = {{.shared = frame->shared}};
+	unsigned count = 1;
 
-	(void)pc;
 	/* It may have moved since the frame was read. */
 	if (!is_current(v8, tid, frame))
 		return NULL;
-	MW_TRY(name_function(v8, tid, frame->shared, &at, &out->numbers[0]));
-	out->count = out->numbers[0] != 0;
+	if (frame->at && !has_bytecode(v8, tid, frame->shared, mw_javascript_bytecode_of(frame->at)))
+		return NULL;
+	if (frame->at) {
+		functions[0].place.bytecode = mw_javascript_bytecode_of(frame->at);
+		functions[0].place.offset = (uint32_t)mw_javascript_offset_of(frame->at);
+	} else {
+		count = v8_code_at(v8, tid, frame->shared, pc, functions);
+	}
+	if (!count)
+		functions[count++] = (struct v8_at){.shared = frame->shared};
+	for (unsigned i = 0; i < count; i++) {
+		MW_TRY(name_function(v8, tid, functions[i].shared, &functions[i].place, &out->numbers[out->count]));
+		out->count += out->numbers[out->count] != 0;
+	}
 	return NULL;
 }
 

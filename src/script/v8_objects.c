@@ -129,8 +129,8 @@ static bool read_part(struct reader *reader, const struct part *part, bool *ende
 		break;
 	case EXTERNAL:
 		/* Its characters are elsewhere; where, stands behind the resource. */
-		if (type & UNCACHED || !v8_field(reader->tid, part->string,
-						 (uint32_t)constants[V8_EXTERNAL_RESOURCE] + 8, &at))
+		if (type & UNCACHED ||
+		    !v8_field(reader->tid, part->string, (uint32_t)constants[V8_EXTERNAL_RESOURCE] + 8, &at))
 			return false;
 		break;
 	case CONS:
@@ -156,8 +156,7 @@ bool v8_each_char(const struct mw_v8 *v8, pid_t tid, mw_addr string, uint32_t mo
 	uint16_t type;
 	bool ended = false;
 
-	if (!string_length(v8, tid, string, &type, &length) ||
-	    !push(&reader, string, 0, length < most ? length : most))
+	if (!string_length(v8, tid, string, &type, &length) || !push(&reader, string, 0, length < most ? length : most))
 		return false;
 	for (unsigned i = 0; reader.part_count && !ended; i++) {
 		const struct part part = reader.parts[--reader.part_count];

@@ -40,18 +40,36 @@ enum v8_constant {
 	V8_TYPE_BYTECODE,
 	V8_TYPE_BYTES,
 	V8_TYPE_CODE,
+	V8_TYPE_ARRAY,
 	V8_NEEDED,
 	V8_TYPE_TRUSTED_BYTES = V8_NEEDED, /* since 12 */
+	V8_TYPE_TRUSTED_ARRAY,
+	V8_TYPE_PROTECTED_ARRAY, /* since 13 */
+	V8_TYPE_STREAM,          /* since 11 */
 	V8_CONSTANTS
 };
 
 /* … and what it does not. Offsets of fields are from the beginning of the object. */
 struct v8_version {
 	unsigned major, minor;
-	uint16_t data;      /* in a SharedFunctionInfo: its bytecode, or code made from that */
 	uint16_t positions; /* in a BytecodeArray: its table of source positions */
-	uint8_t eval_scope, function_scope, module_scope;
+	struct {
+		uint8_t eval, function;
+	} scopes;       /* kinds of them */
 	bool raw_flags; /* a ScopeInfo's flags are no number of V8's */
+	/* In a Code object. What is made of bytecode alone has that in the place of what its deoptimization takes, and a
+	 * table of its instructions in that of the positions. */
+	struct {
+		uint16_t deoptimization, positions;
+		uint16_t stream, start; /* the InstructionStream that holds it, the first instruction there … */
+		uint16_t size;          /* … how many bytes of them, an int */
+		uint16_t inside;        /* not 0: the object is in the place of the stream, and they are there in it */
+	} code;
+	/* Which elements of the array that deoptimization takes are what. */
+	struct {
+		uint8_t literals, function, inlined;
+		bool is_wrapped; /* the function is in an object of its own */
+	} deoptimization;
 };
 
 #define V8_INLINED 24 /* functions in one frame */
@@ -81,8 +99,12 @@ struct mw_v8 {
 	const struct v8_version *version;
 	int32_t constants[V8_CONSTANTS];
 	struct mw_javascript_layout layout;
+	/* Of bytecodes, and of those with operands of twice and of four times the size: so many bytes. */
+	uint8_t sizes[3 * 256];
+	unsigned bytecodes;         /* … how many there are; 0: it is not known */
+	mw_addr stream_map;         /* of memory with instructions, the last that was found; 0: none was */
 	struct mw_map named_frames; /* struct v8_named_frame by mw_javascript_key() */
-	struct mw_map lines;   /* struct v8_lines, by a hash of the script */
+	struct mw_map lines;        /* struct v8_lines, by a hash of the script */
 	size_t line_bytes;
 };
 
@@ -106,11 +128,30 @@ bool v8_text(const struct mw_v8 *v8, pid_t tid, mw_addr string, char *out, size_
 typedef bool v8_visit(void *context, const void *chars, size_t count, bool one_byte);
 bool v8_each_char(const struct mw_v8 *v8, pid_t tid, mw_addr string, uint32_t most, v8_visit *visit, void *context);
 
+/* --- code (v8_code.c) --------------------------------------------------------------------------------------------- */
+
+/* A function, and where it is. */
+struct v8_at {
+	mw_addr shared;
+	struct v8_place place;
+};
+
+/* Where the code that has been made of the function `shared` is at the return address `pc`: in which functions that are
+ * inlined there, the innermost first, and last itself. Returns how many, at most V8_INLINED; 0: it is not known. */
+unsigned v8_code_at(struct mw_v8 *v8, pid_t tid, mw_addr shared, mw_addr pc, struct v8_at out[V8_INLINED]);
+
 /* --- places (v8_lines.c) ------------------------------------------------------------------------------------------ */
 
 /* The bytes of an array of V8's, to be freed; NULL: it is none, or is too long. */
 uint8_t *v8_bytes(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t *size);
 
+/* A position as it stands in a table of V8's: which inlined call it is in, and where in the script; from 1, 0: in none. */
+#define V8_POSITION_INLINED(raw) ((uint32_t)((raw) >> 31 & 0xffff))
+#define V8_POSITION_AT(raw)      ((raw)&1 ? 0 : (uint32_t)((raw) >> 1 & 0x3fffffff))
+
+/* The position of the last entry of a table that is not behind `offset`, and that entry's offset. False: there is none, or the
+ * table makes no sense. */
+bool v8_find_position(const uint8_t *table, uint32_t size, uint32_t offset, uint64_t *raw, uint32_t *at);
 /* The line, from 1, of a place in a script; 0: it is not known. */
 uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, const struct v8_place *at);
 void v8_lines_deinit(struct mw_v8 *v8);
