@@ -13,6 +13,7 @@
 #define HEAD_MAX     256u        /* … to its first instruction */
 #define BYTECODE_MAX (16u << 20) /* bytes of a function */
 #define CALL_MAX     512u        /* … of a call and what it takes besides, in code */
+#define ALIGNMENT    32u         /* of an object that holds its instructions */
 #define WEAK         2u          /* a bit of a pointer that keeps nothing alive */
 #define WRAPPED      8u          /* in an object that wraps another: that one */
 #define PREFIXES     4u          /* bytecodes that make the operands of the next one larger */
@@ -34,12 +35,16 @@ static bool take_code(const struct mw_v8 *v8, pid_t tid, mw_addr head, mw_addr p
 	     !v8_field(tid, object, version->code.stream, &stream) || stream != head + 1 ||
 	     !v8_field(tid, object, version->code.start, &out->start)))
 		return false;
-	if (version->code.inside)
+	if (version->code.inside) {
+		if (head % ALIGNMENT)
+			return false;
 		out->start = head + version->code.inside;
+	}
 	return mw_peek(tid, object - 1 + version->code.size, &out->size, sizeof(out->size)) && out->start > head &&
 	       out->start - head <= HEAD_MAX && pc > out->start && pc - out->start <= out->size &&
 	       v8_field(tid, object, version->code.deoptimization, &out->deoptimization) &&
-	       v8_field(tid, object, version->code.positions, &out->positions);
+	       v8_field(tid, object, version->code.positions, &out->positions) &&
+	       (v8_is(v8, tid, out->positions, V8_TYPE_BYTES) || v8_is(v8, tid, out->positions, V8_TYPE_TRUSTED_BYTES));
 }
 
 /* Is that word the map that an object with instructions begins with? */
