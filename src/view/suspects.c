@@ -175,12 +175,19 @@ static bool is_of_java(const char *name)
 	return false;
 }
 
+/* V8, where Node.js has it: the program, or a library. */
+static bool has_v8(const char *name)
+{
+	return strcmp(name, "node") == 0 || strcmp(name, "nodejs") == 0 || strncmp(name, "libnode.so", 10) == 0 ||
+	       strncmp(name, "libv8", 5) == 0 || strcmp(name, "electron") == 0;
+}
+
 bool mw_suspects_interprets(const char *module)
 {
 	const char *name = module ? mw_path_name(module) : "";
 
 	return strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0 || is_of_java(name) ||
-	       (module && is_of_python(module));
+	       has_v8(name) || (module && is_of_python(module));
 }
 
 /* A method of the class library, whose files have no directories. */
