@@ -202,10 +202,11 @@ STUB_API void stub_script_forget(struct mw_ring_control *control, uint64_t start
 STUB_API void stub_script_learn(struct stub_visit *visit, const struct mw_script_ref *refs, uint32_t count);
 
 /* Where an interpreter's memory is read. */
+#define STUB_NEAR 4u /* 2^n */
 struct stub_reader {
 	struct stub_visit *visit;
-	/* The last two ranges that something was read in. */
-	struct mw_ring_region near, other;
+	struct mw_ring_region near[STUB_NEAR]; /* ranges that something was read in lately */
+	uint32_t next;                         /* … of which another takes the place */
 	bool asked;
 };
 

@@ -83,8 +83,7 @@ static STUB_RARE bool find_range(struct stub_reader *reader, uint64_t addr)
 			return false;
 		}
 	}
-	reader->other = reader->near;
-	reader->near = found;
+	reader->near[reader->next++ & (STUB_NEAR - 1)] = found;
 	return true;
 }
 
@@ -94,7 +93,8 @@ static inline bool read_word(void *context, uint64_t addr, uint64_t *word)
 
 	if (unlikely(addr & 7))
 		return false;
-	if (unlikely(!holds(&reader->near, addr)) && !holds(&reader->other, addr) && !find_range(reader, addr))
+	if (unlikely(!holds(&reader->near[0], addr)) && !holds(&reader->near[1], addr) &&
+	    !holds(&reader->near[2], addr) && !holds(&reader->near[3], addr) && !find_range(reader, addr))
 		return false;
 	*word = stub_read(addr);
 	return true;
