@@ -4,7 +4,6 @@
 Another node than the one in the path: MEMWATCH_NODE."""
 import http.client
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -16,7 +15,7 @@ import mwlive
 
 NODE = os.environ.get('MEMWATCH_NODE') or shutil.which('node')
 CHAIN = 43210
-NAMED = ('--perf-basic-prof', '--interpreted-frames-native-stack', '--max-inlined-bytecode-size=0')
+ONE_FRAME_EACH = '--max-inlined-bytecode-size=0'
 
 
 class Load(threading.Thread):
@@ -47,7 +46,7 @@ class Load(threading.Thread):
 def is_v8(frame):
     """Where node's library is stripped, its built-in functions have no names, as others of it that it does not export."""
     function = frame['function'] or ''
-    return frame['module'] == '[jit]' or function.startswith('Builtins_') or (
+    return frame['module'] in ('[jit]', '[javascript]') or function.startswith('Builtins_') or (
         not function and 'libnode' in (frame['module'] or ''))
 
 
@@ -132,8 +131,7 @@ class Node(unittest.TestCase):
 
     def test_chain(self):
         """No frame is missing, and none is there that is not: interpreted, and compiled."""
-        server = self.start(*NAMED)
-        self.addCleanup(os.unlink, f'/tmp/perf-{server.pid}.map')
+        server = self.start(ONE_FRAME_EACH)
         watch = mwlive.Watch(self, server.pid, options=('--track', 'heap'), busy=True)
         load = self.load(server, IN_WINDOW[mwlive.config.engine], 150)
         report = watch.stop(intact=False)
@@ -141,10 +139,8 @@ class Node(unittest.TestCase):
         chains = [s for s in report['stacks'] if not s['cut'] and
                   s['size']['bytes'] == CHAIN * s['size']['count'] and s['size']['count']]
         self.assertGreaterEqual(sum(s['size']['count'] for s in chains), IN_WINDOW[mwlive.config.engine] // 6)
-        self.assertGreater(len(chains), 1)
         for stack in chains:
-            script = [m[1] for f in stack['frames']
-                      if (m := re.search(r'[~*^+]?(\w+) \S*node_server\.js', f['function'] or ''))]
+            script = [f['function'] for f in stack['frames'] if (f['file'] or '').endswith('/node_server.js')]
             self.assertEqual(script, ['chainInner', 'chainMiddle', 'chainOuter', 'answer'], shown(stack))
             self.assertTrue(is_main(stack), shown(stack))
 
