@@ -106,8 +106,7 @@ MW_SCRIPT_INLINE bool mw_javascript_of(const struct mw_javascript_layout *layout
 /* What a frame is known by, with its return address, which counts where its place in bytecode is not known. Not 0. */
 MW_SCRIPT_INLINE uint64_t mw_javascript_key(const struct mw_javascript *frame, uint64_t pc)
 {
-	return mw_script_mix(mw_script_mix(mw_script_mix(frame->check, frame->shared), frame->at),
-			     frame->at ? 0 : pc) |
+	return mw_script_mix(mw_script_mix(mw_script_mix(frame->check, frame->shared), frame->at), frame->at ? 0 : pc) |
 	       1;
 }
 

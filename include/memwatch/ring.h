@@ -388,8 +388,8 @@ static inline uint64_t mw_row_generated(void)
 #define MW_INTERPRETED_WORDS  3u /* that such a frame is kept as: its return address with MW_INTERPRETED_FRAME, … */
 #define MW_INTERPRETED_FRAME  (UINT64_C(1) << 63)
 /* A frame of JavaScript is kept as its return address with MW_JAVASCRIPT_FRAME, and a struct mw_javascript. */
-#define MW_JAVASCRIPT_FRAME   (UINT64_C(1) << 62)
-#define MW_JAVASCRIPT_KEPT    (1 + MW_JAVASCRIPT_WORDS)
+#define MW_JAVASCRIPT_FRAME (UINT64_C(1) << 62)
+#define MW_JAVASCRIPT_KEPT  (1 + MW_JAVASCRIPT_WORDS)
 
 static inline enum mw_row_kind mw_row_kind(uint64_t row)
 {
@@ -475,7 +475,7 @@ struct mw_ring_script {
 	struct mw_script_place place;
 	struct mw_script_layout layout;
 	struct mw_javascript_layout javascript; /* of V8's functions; all 0: nothing is known */
-	uint64_t to_line[5];                    /* unused: what follows in the control block begins a line of the cache */
+	uint64_t to_line[5]; /* unused: what follows in the control block begins a line of the cache */
 };
 
 #define MW_RING_SCRIPT_RANGES 8192u

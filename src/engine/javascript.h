@@ -12,8 +12,8 @@
  * several, as calls are inlined. Writes at most `capacity` frames; `*truncated` where there are more.
  */
 static inline void mw_javascript_name(const struct mw_v8 *v8, const struct mw_raw_stack *native,
-				      const struct mw_javascript *functions, struct mw_raw_frame *out, uint32_t capacity,
-				      uint32_t *count, bool *truncated)
+				      const struct mw_javascript *functions, struct mw_raw_frame *out,
+				      uint32_t capacity, uint32_t *count, bool *truncated)
 {
 	*count = 0;
 	*truncated = false;
@@ -27,8 +27,8 @@ static inline void mw_javascript_name(const struct mw_v8 *v8, const struct mw_ra
 				*truncated = true;
 				return;
 			}
-			out[(*count)++] = named ? (struct mw_raw_frame){numbers[j], mw_v8_module(v8)}
-						: native->frames[i];
+			out[(*count)++] =
+				named ? (struct mw_raw_frame){numbers[j], mw_v8_module(v8)} : native->frames[i];
 		}
 	}
 }

@@ -281,8 +281,9 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 	engine->merged = calloc(options->depth, sizeof(*engine->merged));
 	engine->refs = calloc(options->depth, sizeof(*engine->refs));
 	engine->functions = calloc(options->depth, sizeof(*engine->functions));
-	err = engine->frames && engine->raw_frames && engine->merged && engine->refs && engine->functions ? tick_start(engine)
-										     : mw_error_nomem();
+	err = engine->frames && engine->raw_frames && engine->merged && engine->refs && engine->functions
+		      ? tick_start(engine)
+		      : mw_error_nomem();
 	if (err) {
 		free(engine->frames);
 		free(engine->raw_frames);
