@@ -262,6 +262,52 @@ struct mw_error *mw_hotspot_take_in(struct mw_hotspot *hotspot, pid_t tid)
 	return NULL;
 }
 
+bool mw_v8_is_there(const struct mw_v8 *v8)
+{
+	(void)v8;
+	return true;
+}
+
+const struct mw_javascript_layout *mw_v8_layout(const struct mw_v8 *v8)
+{
+	static const struct mw_javascript_layout layout = {.shared = 31};
+
+	(void)v8;
+	return &layout;
+}
+
+uint32_t mw_v8_module(const struct mw_v8 *v8)
+{
+	(void)v8;
+	return 2;
+}
+
+struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc)
+{
+	(void)v8, (void)tid;
+	insist(!(pc & MW_JAVASCRIPT_FRAME));
+	interfere();
+	return frame->check % 16 ? NULL : mw_error_nomem();
+}
+
+const uint32_t *mw_v8_numbers(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc, unsigned *count)
+{
+	static const uint32_t numbers[] = {1, 2, 3};
+
+	(void)v8;
+	*count = (unsigned)((frame->shared ^ pc) % 4);
+	return numbers;
+}
+
+static void help_functions(void *context, const struct mw_raw_stack *native, const struct mw_javascript *functions,
+			   struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated)
+{
+	(void)context;
+	insist(native->count <= DEPTH && capacity == DEPTH);
+	interfere();
+	mw_javascript_name(NULL, native, functions, out, capacity, count, truncated);
+}
+
 struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid)
 {
 	(void)script, (void)tid;
@@ -497,6 +543,7 @@ static void begin(const uint8_t *bytes, size_t size)
 	static const struct jump_drain_help help = {.thread = help_thread,
 						    .module = help_module,
 						    .walk = help_walk,
+						    .functions = help_functions,
 						    .script = jump_help_script,
 						    .thread_lives = help_lives,
 						    .fill = help_fill};

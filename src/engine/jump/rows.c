@@ -385,7 +385,7 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 		if (!process->rows.items[i].published && process->rows.items[i].tried)
 			publish_module(process, i);
 	/* Where there is no room for what it needs it is not known. */
-	if (process->recorder.shared.geometry.script_ranges)
+	if (process->recorder.shared.geometry.script_ranges && mw_v8_is_there(process->survey.v8))
 		jump_control(&process->recorder.shared)->script.javascript = *mw_v8_layout(process->survey.v8);
 	MW_TRY(publish_codes(process, maps, false));
 	if (new_generation)
