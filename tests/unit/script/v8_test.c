@@ -136,12 +136,13 @@ static int setup(void **state)
 	uint64_t *name, *source;
 
 	assert_non_null(world);
-	OK(mw_modules_create(&world->modules));
+	assert_null(mw_modules_create(&world->modules));
 	world->v8.modules = world->modules;
 	world->v8.version = &version;
 	memcpy(world->v8.constants, constants, sizeof(constants));
 	world->v8.layout = (struct mw_javascript_layout){31, 15, 31, 7, 63, {0}};
-	OK(mw_modules_add_named(world->modules, MW_NAMED_FRAMES_JAVASCRIPT, &world->v8.named, &world->v8.module));
+	assert_null(
+		mw_modules_add_named(world->modules, MW_NAMED_FRAMES_JAVASCRIPT, &world->v8.named, &world->v8.module));
 	name = make_text(world, "leak");
 	source = make_cons(world, make_text(world, "one\r\ntwo\nthree"), make_text(world, "\rfour four\n"), 25);
 	world->scope = make(world, SCOPE, 16);
@@ -181,7 +182,7 @@ static const struct mw_symbol_frame *named(struct world *world)
 	const uint32_t *numbers;
 	unsigned count;
 
-	OK(mw_v8_learn(&world->v8, getpid(), &world->frame, 0x1000));
+	assert_null(mw_v8_learn(&world->v8, getpid(), &world->frame, 0x1000));
 	numbers = mw_v8_numbers(&world->v8, &world->frame, 0x1000, &count);
 	assert_true(count <= 1);
 	return count ? mw_named_frames_get(world->v8.named, numbers[0]) : NULL;
@@ -305,7 +306,7 @@ static void test_table_of_anything(void **state)
 	assert_false(v8_find_position(bytes, 0, 1000, &raw, &at));
 }
 
-int main(void)
+UNIT_GROUP(v8)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_function, setup, teardown),
@@ -320,5 +321,5 @@ int main(void)
 		cmocka_unit_test(test_table_of_anything),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("v8", tests, NULL, NULL);
 }
