@@ -355,7 +355,6 @@ static void open_own_memory(struct jump_process *process, pid_t tid)
 static uint32_t words_kept(const struct jump_process *process)
 {
 	uint32_t depth = process->engine->options.depth;
-
 	uint32_t words = mw_v8_is_there(process->survey.v8)        ? MW_JAVASCRIPT_KEPT
 			 : mw_java_is_there(&process->survey.java) ? MW_INTERPRETED_WORDS
 								   : 1;

@@ -120,6 +120,15 @@ static struct mw_error *entry_of(struct jump_stacks *stacks, uint32_t id, uint32
 	return NULL;
 }
 
+/* drain->merged in place of the frames. */
+static void take_named(struct jump_drain *drain, struct mw_raw_stack *raw, uint32_t count, bool truncated)
+{
+	memcpy(drain->frames, drain->merged, count * sizeof(*drain->frames));
+	raw->count = count;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+}
+
 /* Frames of functions of JavaScript; of a stack that memwatch has walked none is known. */
 static void name_functions(struct jump_drain *drain, struct mw_raw_stack *raw)
 {
@@ -128,10 +137,7 @@ static void name_functions(struct jump_drain *drain, struct mw_raw_stack *raw)
 
 	drain->help.functions(drain->help.context, raw, drain->functions, drain->merged, drain->shared->geometry.depth,
 			      &count, &truncated);
-	memcpy(drain->frames, drain->merged, count * sizeof(*drain->frames));
-	raw->count = count;
-	if (truncated)
-		raw->cut = MW_STACK_TRUNCATED;
+	take_named(drain, raw, count, truncated);
 }
 
 /* Frames that only the process can name. */
@@ -144,10 +150,7 @@ static struct mw_error *name(struct jump_drain *drain, struct mw_raw_stack *raw)
 				&truncated));
 	if (!count)
 		return NULL;
-	memcpy(drain->frames, drain->merged, count * sizeof(*drain->frames));
-	raw->count = count;
-	if (truncated)
-		raw->cut = MW_STACK_TRUNCATED;
+	take_named(drain, raw, count, truncated);
 	return NULL;
 }
 

@@ -322,6 +322,15 @@ static struct mw_error *merge_script(struct trap_hit *hit, uint32_t refs, bool c
 	return NULL;
 }
 
+/* engine->merged in place of the frames. */
+static void take_named(struct trap_engine *engine, struct mw_raw_stack *raw, uint32_t count, bool truncated)
+{
+	memcpy(engine->raw_frames, engine->merged, count * sizeof(*engine->merged));
+	raw->count = count;
+	if (truncated)
+		raw->cut = MW_STACK_TRUNCATED;
+}
+
 /* Frames that only the process can name. */
 static struct mw_error *name_java(struct trap_hit *hit, struct mw_raw_stack *raw)
 {
@@ -333,10 +342,7 @@ static struct mw_error *name_java(struct trap_hit *hit, struct mw_raw_stack *raw
 			    &truncated));
 	if (!count)
 		return NULL;
-	memcpy(engine->raw_frames, engine->merged, count * sizeof(*engine->merged));
-	raw->count = count;
-	if (truncated)
-		raw->cut = MW_STACK_TRUNCATED;
+	take_named(engine, raw, count, truncated);
 	return NULL;
 }
 
@@ -356,10 +362,7 @@ static struct mw_error *name_javascript(struct trap_hit *hit, struct mw_raw_stac
 			MW_TRY(mw_v8_learn(v8, hit->thread->tid, &engine->functions[i], raw->frames[i].addr));
 	}
 	mw_javascript_name(v8, raw, engine->functions, engine->merged, engine->options.depth, &count, &truncated);
-	memcpy(engine->raw_frames, engine->merged, count * sizeof(*engine->merged));
-	raw->count = count;
-	if (truncated)
-		raw->cut = MW_STACK_TRUNCATED;
+	take_named(engine, raw, count, truncated);
 	return NULL;
 }
 
