@@ -24,9 +24,7 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	      "libQt5WebEngineCore"),
 	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap", NULL,
 	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot shows what is in it (Node: "
-	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools). Functions of scripts have "
-	 "names in "
-	 "stacks with node --perf-basic-prof.",
+	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools).",
 	 true, NULL},
 	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap", "Java heap",
 	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
