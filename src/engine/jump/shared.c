@@ -15,9 +15,9 @@
 #define MIN_RINGS      256u
 #define MAX_RINGS      (1u << 16)
 #define RING_BYTES     (128u << 10)
-#define MIN_RING_BYTES (32u << 10) /* a record of the slow road carries a piece of the stack */
+#define MIN_RING_BYTES (32u << 10)           /* a record of the slow road carries a piece of the stack */
 #define ALL_RINGS      (UINT64_C(512) << 20) /* of address space: memory comes with the threads */
-#define DICTIONARY     (UINT64_C(1) << 16) /* rows; programs of a hundred modules have a few thousand */
+#define DICTIONARY     (UINT64_C(1) << 16)   /* rows; programs of a hundred modules have a few thousand */
 #define ROWS_ROOM      (UINT64_C(4) << 20)
 #define ALIGNMENT      4096u
 
