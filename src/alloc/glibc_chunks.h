@@ -76,9 +76,8 @@ enum mw_glibc_outcome {
 
 /* One run from chunk to chunk. */
 struct mw_glibc_run {
-	mw_addr start,
-		at; /* where it began; where it is, or ended: behind a fence, at a top, or at what is invalid */
-	uint64_t before; /* size of the chunk that ends at `at` and was not visited yet; 0: there is none */
+	mw_addr start, at; /* where it began; where it is, or ended: behind a fence, at a top, or at what is invalid */
+	uint64_t before;   /* size of the chunk that ends at `at` and was not visited yet; 0: there is none */
 };
 
 /* Go on from run->at. `visitor` may be NULL. */
