@@ -381,7 +381,8 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	mw_addr hint;
 
 	plan(process, process->engine->process_count > MANY ? 0 : LIKELY_THREADS, rows_bytes, &geometry);
-	if (!mw_error_none(mw_inject_check_limit(inject->tid, geometry.size)))
+	if (!mw_error_none(mw_inject_check_limit(inject->tid, geometry.size)) ||
+	    !mw_error_none(mw_inject_check_limit(getpid(), geometry.size)))
 		plan(process, 0, rows_bytes, &geometry);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	process->recorder.first_rings = (uint32_t)process->quiesce.count + geometry.spare_rings;
