@@ -233,7 +233,7 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 		return false;
 	*held = pending->ranges;
 	loss->time_ns = pending->time_ns;
-	/* A BEGIN of another kind is invalid, but sums over stacks equal totals even so. */
+	/* A BEGIN record with another kind is invalid, but sums over stacks equal totals even so. */
 	if (event->stack == MW_STACK_NONE && pending->stack != MW_STACK_NONE &&
 	    mw_stack_table_at(&track->stacks, pending->stack)->tally.kind == event->kind)
 		loss->stack = pending->stack;

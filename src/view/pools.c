@@ -14,7 +14,7 @@
 #define NEAR        12u    /* frames from the allocation: further out nobody is the pool */
 #define MOST        4096u  /* blocks of a stack that are read … */
 #define MOST_IN_ALL 65536u /* … and of all */
-#define USERS       64u    /* of a stack, that are told apart; the others are one */
+#define USERS       64u    /* of a stack; all others count as one */
 #define TOLD        256u   /* users of a suspect */
 #define LEVELS      8      /* of a path */
 
@@ -33,7 +33,7 @@ static const struct mw_pool *pool_of(const struct mw_report_stack *stack)
 	return NULL;
 }
 
-/* --- what is told of a stack ------------------------------------------------------------------------------------- */
+/* --- what a stack says ------------------------------------------------------------------------------------------- */
 
 /* Room for `count` users. */
 static struct mw_error *make(struct mw_arena *arena, const char *name, const char *hint, size_t count,
