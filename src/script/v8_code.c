@@ -3,6 +3,7 @@
 #include "script/v8_parts.h"
 
 #include "proc/peek.h"
+#include "symbol/frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,64 +86,42 @@ static bool find_code(struct mw_v8 *v8, pid_t tid, mw_addr pc, struct code *out)
 
 /* --- made of bytecode alone --------------------------------------------------------------------------------------- */
 
-struct table {
-	const uint8_t *at, *end;
-};
-
-static bool next_unsigned(struct table *table, uint32_t *out)
+/* Bytes of the first bytecode of `left` bytes, its prefix among them; 0: there is none. */
+static uint32_t bytecode_size(const struct mw_v8 *v8, const uint8_t *bytecode, size_t left)
 {
-	uint32_t bits = 0;
-
-	for (unsigned shift = 0; shift < 32 && table->at < table->end; shift += 7) {
-		uint8_t byte = *table->at++;
-
-		bits |= (uint32_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*out = bits;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Bytes of the bytecode at `at`, its prefix among them; 0: there is none. */
-static uint32_t bytecode_size(const struct mw_v8 *v8, struct table bytecode)
-{
-	size_t left = (size_t)(bytecode.end - bytecode.at);
 	unsigned scale = 0, prefix = 0;
 
 	if (!left)
 		return 0;
-	if (*bytecode.at < PREFIXES) {
-		scale = *bytecode.at % 2 ? 2 : 1;
+	if (*bytecode < PREFIXES) {
+		scale = *bytecode % 2 ? 2 : 1;
 		prefix = 1;
 	}
-	if (left <= prefix || bytecode.at[prefix] >= v8->bytecodes)
+	if (left <= prefix || bytecode[prefix] >= v8->bytecodes)
 		return 0;
-	return prefix + v8->sizes[scale * v8->bytecodes + bytecode.at[prefix]];
+	return prefix + v8->sizes[scale * v8->bytecodes + bytecode[prefix]];
 }
 
 /* The table says how many bytes of instructions the prologue has, then each bytecode. */
-static bool find_offset(const struct mw_v8 *v8, struct table table, struct table bytecode, uint32_t pc,
-			uint32_t *offset)
+static bool find_offset(const struct mw_v8 *v8, struct mw_cursor table, const uint8_t *bytecode, uint32_t length,
+			uint32_t pc, uint32_t *offset)
 {
-	const uint8_t *begin = bytecode.at, *now = begin;
-	uint32_t end, size;
-
 	/* No call is in the prologue, whose frame is not there yet. */
-	if (!next_unsigned(&table, &end) || end >= pc)
+	uint64_t end = mw_cursor_uleb(&table), more;
+	uint32_t now = 0, next = 0, size;
+
+	if (!table.ok || end >= pc)
 		return false;
 	while (end < pc) {
-		uint32_t more;
-
-		now = bytecode.at;
-		size = bytecode_size(v8, bytecode);
-		if (!next_unsigned(&table, &more) || !size || size > (size_t)(bytecode.end - bytecode.at))
+		now = next;
+		size = bytecode_size(v8, bytecode + now, length - now);
+		more = mw_cursor_uleb(&table);
+		if (!table.ok || more > UINT32_MAX || !size || size > length - now)
 			return false;
-		bytecode.at += size;
+		next += size;
 		end += more;
 	}
-	*offset = (uint32_t)(now - begin);
+	*offset = now;
 	return true;
 }
 
@@ -161,8 +140,8 @@ static bool baseline_at(const struct mw_v8 *v8, pid_t tid, const struct code *co
 		bytecode = malloc(size + 1);
 	if (bytecode &&
 	    mw_peek(tid, code->deoptimization - 1 + (uint32_t)v8->constants[V8_BYTECODE_DATA], bytecode, size))
-		found = find_offset(v8, (struct table){table, table + table_size},
-				    (struct table){bytecode, bytecode + size}, pc, &out->offset);
+		found = find_offset(v8, (struct mw_cursor){.at = table, .left = table_size, .ok = true}, bytecode, size,
+				    pc, &out->offset);
 	out->bytecode = found ? code->deoptimization : 0;
 	free(table);
 	free(bytecode);

@@ -4,6 +4,7 @@
 
 #include "base/vector.h"
 #include "proc/peek.h"
+#include "symbol/frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -123,42 +124,31 @@ static uint32_t line_at(struct mw_v8 *v8, pid_t tid, mw_addr script, uint32_t po
 
 /* --- tables of positions ------------------------------------------------------------------------------------------ */
 
-struct table {
-	const uint8_t *at, *end;
-};
-
-/* Seven bits a byte, the lowest first, then the sign lowest. False: there is none. */
-static bool next_number(struct table *table, int64_t *out)
+/* The sign is the lowest bit. */
+static int64_t take_number(struct mw_cursor *table)
 {
-	uint64_t bits = 0;
+	uint64_t bits = mw_cursor_uleb(table);
 
-	for (unsigned shift = 0; shift < 64 && table->at < table->end; shift += 7) {
-		uint8_t byte = *table->at++;
-
-		bits |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*out = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
-			return true;
-		}
-	}
-	return false;
+	return (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
 }
 
 bool v8_find_position(const uint8_t *bytes, uint32_t size, uint32_t offset, uint64_t *raw, uint32_t *at)
 {
-	struct table table = {bytes, bytes + size};
+	struct mw_cursor table = {.at = bytes, .left = size, .ok = true};
 	int64_t place = 0, by;
 	bool found = false;
 
 	*raw = 0;
-	while (table.at < table.end) {
+	while (table.left) {
 		/* Of what is no statement the complement. */
-		if (!next_number(&table, &by))
+		by = take_number(&table);
+		if (!table.ok)
 			return false;
 		place = (int64_t)((uint64_t)place + (uint64_t)(by >= 0 ? by : -(by + 1)));
 		if (place < 0 || place > (int64_t)offset)
 			break;
-		if (!next_number(&table, &by))
+		by = take_number(&table);
+		if (!table.ok)
 			return false;
 		*raw += (uint64_t)by;
 		*at = (uint32_t)place;

@@ -150,7 +150,7 @@ uint8_t *v8_bytes(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t *si
 #define V8_POSITION_AT(raw)      ((raw)&1 ? 0 : (uint32_t)((raw) >> 1 & 0x3fffffff))
 
 /* The position of the last entry of a table that is not behind `offset`, and that entry's offset. False: there is none, or the
- * table makes no sense. */
+ * table is invalid. */
 bool v8_find_position(const uint8_t *table, uint32_t size, uint32_t offset, uint64_t *raw, uint32_t *at);
 /* The line, from 1, of a place in a script; 0: it is not known. */
 uint32_t v8_line_of(struct mw_v8 *v8, pid_t tid, mw_addr script, const struct v8_place *at);
