@@ -10,8 +10,8 @@
 #include "alloc/families.h"
 #include "alloc/pymalloc.h"
 #include "engine/java.h"
-#include "engine/javascript.h"
 #include "script/script.h"
+#include "script/v8.h"
 #include "symbol/modules.h"
 #include "tracee/journal.h"
 

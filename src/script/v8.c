@@ -158,11 +158,6 @@ const struct mw_javascript_layout *mw_v8_layout(const struct mw_v8 *v8)
 	return &v8->layout;
 }
 
-uint32_t mw_v8_module(const struct mw_v8 *v8)
-{
-	return v8->module;
-}
-
 static bool read_int(pid_t tid, uint64_t bias, uint64_t vaddr, int32_t *out)
 {
 	return vaddr && mw_peek(tid, bias + vaddr, out, sizeof(*out));

@@ -6,14 +6,15 @@
  * Where its objects have their fields, the file that V8 is in says itself (v8dbg_…, which node exports). What it does not
  * say is known of the versions of V8 in Node 18, 20, 22 and 24, and others are refused by name.
  *
- * Whatever stands in the process's memory is taken for what it may be: anything. Reading is bounded, and what makes no
- * sense has no name. x86-64 only.
+ * Whatever stands in the process's memory is taken for what it may be: anything. Reading is bounded, and what is
+ * invalid has no name. x86-64 only.
  */
 #ifndef MW_SCRIPT_V8_H
 #define MW_SCRIPT_V8_H
 
 #include "symbol/modules.h"
 
+#include <memwatch/event.h>
 #include <memwatch/javascript.h>
 
 struct mw_v8;
@@ -29,16 +30,17 @@ struct mw_error *mw_v8_take_in(struct mw_v8 *v8, pid_t tid) MW_MUST_CHECK;
 bool mw_v8_is_there(const struct mw_v8 *v8); /* NULL is fine */
 /* What its frames are; all is 0 until it is there. Good as long as `v8`. */
 const struct mw_javascript_layout *mw_v8_layout(const struct mw_v8 *v8);
-/* The module that stands for the language: a number of those below is a frame's address in it. */
-uint32_t mw_v8_module(const struct mw_v8 *v8);
 
 /*
  * Read what a frame is called, and keep that: its objects may move at any time. `pc`: its return address. The thread whose
  * frame it is must not run meanwhile. Errors: MEMORY.
  */
 struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc) MW_MUST_CHECK;
-/* The numbers of what the frame stands for, as it was learned: functions that are inlined in it as well, the innermost
- * first. `*count` 0: it has no name. Good until something is learned. */
-const uint32_t *mw_v8_numbers(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc, unsigned *count);
+/*
+ * Put functions in place of those frames that are theirs: `functions` of each frame; they have been learned where they can
+ * be. One may stand for several, as calls are inlined. Writes at most `capacity` frames; `*truncated` where there are more.
+ */
+void mw_v8_name(const struct mw_v8 *v8, const struct mw_raw_stack *native, const struct mw_javascript *functions,
+		struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated);
 
 #endif

@@ -200,10 +200,26 @@ struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javasc
 	return err;
 }
 
-const uint32_t *mw_v8_numbers(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc, unsigned *count)
+void mw_v8_name(const struct mw_v8 *v8, const struct mw_raw_stack *native, const struct mw_javascript *functions,
+		struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated)
 {
-	const struct v8_named_frame *named = mw_map_get(&v8->named_frames, mw_javascript_key(frame, pc));
+	*count = 0;
+	*truncated = false;
+	for (uint32_t i = 0; i < native->count; i++) {
+		const struct mw_raw_frame *frame = &native->frames[i];
+		const struct v8_named_frame *named =
+			functions[i].shared
+				? mw_map_get(&v8->named_frames, mw_javascript_key(&functions[i], frame->addr))
+				: NULL;
+		unsigned several = named && named->count ? named->count : 1;
 
-	*count = named ? named->count : 0;
-	return named ? named->numbers : NULL;
+		for (unsigned j = 0; j < several; j++) {
+			if (*count == capacity) {
+				*truncated = true;
+				return;
+			}
+			out[(*count)++] =
+				named && named->count ? (struct mw_raw_frame){named->numbers[j], v8->module} : *frame;
+		}
+	}
 }

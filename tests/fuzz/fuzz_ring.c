@@ -276,12 +276,6 @@ const struct mw_javascript_layout *mw_v8_layout(const struct mw_v8 *v8)
 	return &layout;
 }
 
-uint32_t mw_v8_module(const struct mw_v8 *v8)
-{
-	(void)v8;
-	return 2;
-}
-
 struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javascript *frame, mw_addr pc)
 {
 	(void)v8, (void)tid;
@@ -290,13 +284,19 @@ struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javasc
 	return frame->check % 16 ? NULL : mw_error_nomem();
 }
 
-const uint32_t *mw_v8_numbers(const struct mw_v8 *v8, const struct mw_javascript *frame, mw_addr pc, unsigned *count)
+void mw_v8_name(const struct mw_v8 *v8, const struct mw_raw_stack *native, const struct mw_javascript *functions,
+		struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated)
 {
-	static const uint32_t numbers[] = {1, 2, 3};
-
 	(void)v8;
-	*count = (unsigned)((frame->shared ^ pc) % 4);
-	return numbers;
+	*count = 0;
+	*truncated = false;
+	for (uint32_t i = 0; i < native->count; i++)
+		for (uint64_t j = functions[i].shared % 4 + 1; j; j--) {
+			*truncated = *count == capacity;
+			if (*truncated)
+				return;
+			out[(*count)++] = functions[i].shared ? (struct mw_raw_frame){j, 2} : native->frames[i];
+		}
 }
 
 static void help_functions(void *context, const struct mw_raw_stack *native, const struct mw_javascript *functions,
@@ -305,7 +305,7 @@ static void help_functions(void *context, const struct mw_raw_stack *native, con
 	(void)context;
 	insist(native->count <= DEPTH && capacity == DEPTH);
 	interfere();
-	mw_javascript_name(NULL, native, functions, out, capacity, count, truncated);
+	mw_v8_name(NULL, native, functions, out, capacity, count, truncated);
 }
 
 struct mw_error *mw_script_take_in(struct mw_script *script, pid_t tid)

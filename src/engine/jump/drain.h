@@ -144,7 +144,7 @@ struct jump_drain_help {
 	/* Name what only the process can name: as mw_java_name(). NULL: there is nothing. */
 	struct mw_error *(*name)(void *context, const struct mw_raw_stack *native, struct mw_raw_frame *out,
 				 uint32_t capacity, uint32_t *count, bool *truncated);
-	/* Name frames that are a function's of JavaScript: as mw_javascript_name(). NULL: there never are any. */
+	/* Name frames that are a function's of JavaScript: as mw_v8_name(). NULL: there never are any. */
 	void (*functions)(void *context, const struct mw_raw_stack *native, const struct mw_javascript *functions,
 			  struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated);
 	/* Put the frames of an interpreter among the native ones: as mw_script_merge(). NULL: there never are any. */

@@ -528,7 +528,7 @@ static void help_functions(void *context, const struct mw_raw_stack *native, con
 
 	if (capacity > process->engine->options.depth)
 		capacity = process->engine->options.depth;
-	mw_javascript_name(process->survey.v8, native, functions, out, capacity, count, truncated);
+	mw_v8_name(process->survey.v8, native, functions, out, capacity, count, truncated);
 }
 
 static void help_check(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut)

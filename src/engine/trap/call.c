@@ -361,7 +361,7 @@ static struct mw_error *name_javascript(struct trap_hit *hit, struct mw_raw_stac
 		if (engine->functions[i].shared)
 			MW_TRY(mw_v8_learn(v8, hit->thread->tid, &engine->functions[i], raw->frames[i].addr));
 	}
-	mw_javascript_name(v8, raw, engine->functions, engine->merged, engine->options.depth, &count, &truncated);
+	mw_v8_name(v8, raw, engine->functions, engine->merged, engine->options.depth, &count, &truncated);
 	take_named(engine, raw, count, truncated);
 	return NULL;
 }

@@ -179,13 +179,17 @@ static int teardown(void **state)
 /* NULL: it has no name. */
 static const struct mw_symbol_frame *named(struct world *world)
 {
-	const uint32_t *numbers;
-	unsigned count;
+	const struct mw_raw_frame frame = {.addr = 0x1000, .module = MW_MODULE_NONE};
+	const struct mw_raw_stack stack = {.frames = &frame, .count = 1};
+	struct mw_raw_frame out;
+	uint32_t count;
+	bool truncated;
 
-	assert_null(mw_v8_learn(&world->v8, getpid(), &world->frame, 0x1000));
-	numbers = mw_v8_numbers(&world->v8, &world->frame, 0x1000, &count);
-	assert_true(count <= 1);
-	return count ? mw_named_frames_get(world->v8.named, numbers[0]) : NULL;
+	assert_null(mw_v8_learn(&world->v8, getpid(), &world->frame, frame.addr));
+	mw_v8_name(&world->v8, &stack, &world->frame, &out, 1, &count, &truncated);
+	assert_int_equal(count, 1);
+	assert_false(truncated);
+	return out.module == world->v8.module ? mw_named_frames_get(world->v8.named, (uint32_t)out.addr) : NULL;
 }
 
 static void check(struct world *world, const char *function, uint32_t line)
