@@ -431,9 +431,9 @@ const struct mw_pool mw_pool_rows[] = {
 				  "AllocSet", "GenerationAlloc", "GenerationContextCreate", "SlabAlloc$",
 				  "SlabContextCreate", "BumpAlloc", "BumpContextCreate"),
 		.user = postgres_user,
-		.hint = "These are blocks of PostgreSQL's memory contexts, and which contexts they are of could not be "
-			"read. pg_log_backend_memory_contexts(PID) has the server log how much each of a backend's "
-			"has.",
+		.hint = "These blocks belong to PostgreSQL's memory contexts; which ones could not be read. "
+			"pg_log_backend_memory_contexts(PID) makes the server log the size of each context of a "
+			"backend.",
 	},
 	{
 		.name = "talloc's chunks",
@@ -441,22 +441,22 @@ const struct mw_pool mw_pool_rows[] = {
 		.module = "libtalloc.so",
 		.functions = LIST("_talloc", "__talloc", "talloc_"),
 		.user = talloc_user,
-		.hint = "These are chunks of talloc, and what they are called could not be read. talloc_report_full() "
-			"tells it.",
+		.hint = "These blocks are talloc chunks whose names could not be read. talloc_report_full() prints "
+			"them.",
 	},
 	{
 		.name = "nginx's pools",
 		.functions = LIST("ngx_palloc", "ngx_pnalloc$", "ngx_pcalloc$", "ngx_pmemalign$", "ngx_create_pool$"),
-		.hint = "These are blocks of nginx's pools, which have no names: the stack is that of who made the "
-			"pool, or asked for its next block, and others may have used it. Built with the no-pool patch, "
+		.hint = "These blocks belong to nginx's pools, which have no names: the stack shows who created the "
+			"pool or asked for its next block, and others may have used it. Built with the no-pool patch, "
 			"nginx takes each block from malloc.",
 	},
 	{
 		.name = "APR's pools",
 		.functions = LIST("apr_palloc$", "apr_pcalloc$", "apr_pool_create_ex$", "apr_pool_create_core_ex$",
 				  "apr_pool_create_unmanaged_ex$", "apr_allocator_alloc$"),
-		.hint = "These are blocks of APR's pools, which have no names here: the stack is that of who made the "
-			"pool, or asked for its next block, and others may have used it. Built with "
+		.hint = "These blocks belong to APR's pools, which store no names in them: the stack shows who "
+			"created the pool or asked for its next block, and others may have used it. Built with "
 			"--enable-pool-debug, APR takes each block from malloc.",
 	},
 	{
@@ -464,9 +464,9 @@ const struct mw_pool mw_pool_rows[] = {
 		.functions = LIST("_emalloc", "_ecalloc$", "_erealloc", "_safe_e", "_safe_fe", "_estrdup$",
 				  "_estrndup$", "zend_mm_", "_zend_mm_"),
 		.maps = true,
-		.hint = "This is memory of PHP's own allocator (Zend): chunks of 2 MiB, or huge blocks. The stack is "
-			"that of who asked for the next chunk, and others may use it. Started with USE_ZEND_ALLOC=0, "
-			"PHP takes each block from malloc.",
+		.hint = "This memory belongs to PHP's own allocator (Zend): chunks of 2 MiB, or huge blocks. The stack "
+			"shows who asked for it, and others may use it. Started with USE_ZEND_ALLOC=0, PHP takes each "
+			"block from malloc.",
 	},
 	{.name = NULL},
 };
