@@ -12,7 +12,7 @@ static struct {
 	const char *point;
 	size_t length;
 	unsigned long countdown;
-	bool stop;
+	char stop; /* ! or ?, 0: fail */
 } wanted;
 
 static void read_wish(void)
@@ -26,8 +26,10 @@ static void read_wish(void)
 	colon = strchr(wish, ':');
 	wanted.point = wish;
 	wanted.length = colon ? (size_t)(colon - wish) : strlen(wish);
-	wanted.stop = wish[strlen(wish) - 1] == '!';
-	if (wanted.stop && !colon)
+	wanted.stop = wish[strlen(wish) - 1];
+	if (wanted.stop != '!' && wanted.stop != '?')
+		wanted.stop = 0;
+	else if (!colon)
 		wanted.length--;
 	wanted.countdown = colon ? strtoul(colon + 1, NULL, 10) : 1;
 }
@@ -41,7 +43,11 @@ struct mw_error *mw_fault(const char *point)
 	if (wanted.countdown == 0 || --wanted.countdown > 0)
 		return NULL;
 	/* Until it is killed: the guard has it go on. */
-	while (wanted.stop)
+	while (wanted.stop == '!')
 		raise(SIGSTOP);
+	if (wanted.stop) {
+		raise(SIGSTOP);
+		return NULL;
+	}
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "made to fail at \"%s\" (MEMWATCH_FAULT is set)", point);
 }

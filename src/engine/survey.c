@@ -474,6 +474,20 @@ struct mw_error *mw_survey_check(const struct mw_survey *survey)
 	return NULL;
 }
 
+struct mw_error *mw_survey_unchanged(const struct mw_survey *survey, pid_t tid, const char *function, mw_addr addr,
+				     const uint8_t *bytes, size_t size)
+{
+	uint8_t now[MW_DETOUR_MAX];
+
+	MW_TRY(mw_remote_read_all(tid, addr, now, size));
+	if (memcmp(now, bytes, size) == 0)
+		return NULL;
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_DENIED, 0, "another tool has just changed the code of %s in process %d",
+				function, survey->pid),
+		"Another memwatch or a debugger is attaching at the same time: wait until it has detached");
+}
+
 static bool maps_memory(enum mw_role role)
 {
 	return role == MW_ROLE_MMAP || role == MW_ROLE_MREMAP || role == MW_ROLE_BRK || role == MW_ROLE_SBRK;

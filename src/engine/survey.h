@@ -95,6 +95,13 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid) MW_MUST_
 /* Is there what the user wants tracked, and can it all be hooked? The error says what is missing and where it was
  * looked for: UNSUPPORTED. */
 struct mw_error *mw_survey_check(const struct mw_survey *survey) MW_MUST_CHECK;
+/*
+ * Is `function`'s code at `addr` still what was surveyed? The process ran since: another memwatch, or a debugger, may
+ * have come, and whose change stands on another's can't be taken out first. `tid` is stopped, and nothing planted there
+ * yet. DENIED where it was changed; as mw_remote_read_all() where it can't be read.
+ */
+struct mw_error *mw_survey_unchanged(const struct mw_survey *survey, pid_t tid, const char *function, mw_addr addr,
+				     const uint8_t *bytes, size_t size) MW_MUST_CHECK;
 /* Do pointers lead past the hooks of Python's allocator (alloc/pymalloc.h)? */
 bool mw_survey_pointers_astray(const struct mw_survey *survey, pid_t tid);
 /* Have them lead to the hooks, which stand. All threads are stopped. */

@@ -122,6 +122,27 @@ class Guarded(unittest.TestCase):
         target.done()
         target.finish()
 
+    def test_changed_since_the_survey(self):
+        """What the other one plants between this one's look at the code and its stop is seen, and not planted upon."""
+        target = mwlive.Target(self, 'threads', 4, 2000, 50)
+        before = mwlive.Snapshot(target.pid)
+        stop = {'trap': 'attach.seize?', 'jump': 'attach.stop?'}[mwlive.config.engine]
+        late = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '60', '--quiet', '--engine',
+                                 mwlive.config.engine], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True, env=mwlive.with_fault(stop))
+        self.addCleanup(mwlive.kill_quietly, late)
+        mwlive.wait_until(lambda: mwlive.state(late.pid) == 'T', 'memwatch has looked at the code')
+        watch = mwlive.Watch(self, target.pid, engine='jump')
+        late.send_signal(signal.SIGCONT)
+        self.assertRegex(late.communicate(timeout=mwlive.PATIENCE)[1], '(?s)^[^\n]*[Aa]nother memwatch[^\n]*\n$')
+        self.assertEqual(late.returncode, 1)
+        target.go()
+        answer = target.done()
+        report = watch.stop()
+        mwlive.compare(self, answer, report)
+        before.check(self)
+        target.finish()
+
 
 if __name__ == '__main__':
     mwlive.main()

@@ -231,29 +231,13 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	return mw_error_hint(check_plan(process), "--engine trap can watch process %d", process->pid);
 }
 
-/*
- * What was planned is what stands there? The process ran since: another memwatch, or a debugger, may have come. Whose
- * change stands on another's can't be taken out first.
- */
-static struct mw_error *check_planned(const struct jump_process *process, pid_t tid, const struct jump_patch *patch)
-{
-	uint8_t now[MW_DETOUR_MAX];
-
-	MW_TRY(mw_remote_read_all(tid, patch->detour.at, now, patch->detour.length));
-	if (memcmp(now, patch->detour.bytes, patch->detour.length) == 0)
-		return NULL;
-	return mw_error_hint(
-		mw_error_create(MW_ERROR_DENIED, 0, "another tool has just changed the code of %s in process %d",
-				patch->function, process->pid),
-		"Another memwatch or a debugger is attaching at the same time: wait until it has detached");
-}
-
 static struct mw_error *plant(struct jump_process *process, pid_t tid, struct jump_patch *patch)
 {
 	uint8_t jump[MW_DETOUR_MAX];
 
 	MW_TRY(mw_fault("attach.patch"));
-	MW_TRY(check_planned(process, tid, patch));
+	MW_TRY(mw_survey_unchanged(&process->survey, tid, patch->function, patch->detour.at, patch->detour.bytes,
+				   patch->detour.length));
 	MW_TRY(process->survey.arch->detour_jump(&patch->detour, patch->trampoline_at, jump));
 	MW_TRY(mw_journal_plant(&process->patches.journal, tid, patch->detour.at, jump, patch->detour.jump,
 				&patch->journal));

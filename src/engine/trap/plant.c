@@ -304,6 +304,16 @@ static struct mw_error *refresh(struct trap_process *process, pid_t tid, size_t 
 	return NULL;
 }
 
+/* Before the first breakpoint: a debugger's own, or another memwatch's jump, may have been planted since the survey. */
+static struct mw_error *check_unchanged(const struct trap_process *process, pid_t tid)
+{
+	MW_EACH(hook, process->survey.hooks.items, process->survey.hooks.count)
+		if (!hook->info.refused && !mw_modules_get(process->survey.modules, hook->module)->gone)
+			MW_TRY(mw_survey_unchanged(&process->survey, tid, hook->info.function, hook->info.address,
+						   hook->plan.bytes, hook->plan.length));
+	return NULL;
+}
+
 static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
 {
 	const struct mw_engine_options *options = &process->engine->options;
@@ -473,6 +483,7 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 	MW_TRY(take_in_modules(process, tid));
 	if (!process->launched)
 		MW_TRY(mw_survey_check(&process->survey));
+	MW_TRY(check_unchanged(process, tid));
 	MW_TRY(lead_signals(process, tid));
 	MW_TRY(mw_fault("attach.trampoline"));
 	MW_TRY(plant_trampoline(process, tid));

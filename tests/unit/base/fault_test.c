@@ -87,6 +87,9 @@ static void fails_as_wished(void **state)
 		{"a.b!", KILLED, STOPS},
 		{"a.b:3!", KILLED, STOPS},
 		{"a.b:7!", 0, 0},
+		{"a.b?", 0, 1},
+		{"a.b:3?", 0, 1},
+		{"a.b:7?", 0, 0},
 		{"!", 0, 0},
 		{"a!", 0, 0},
 	};
