@@ -4,6 +4,7 @@
 import collections
 import glob
 import os
+import re
 import subprocess
 import unittest
 
@@ -32,12 +33,24 @@ def script_frames(stack):
     return tuple((f['function'], f['file'], f['line']) for f in stack['frames'] if f['language'] == 'python')
 
 
+def load_dumps(path):
+    """As mwframes.load()."""
+    known = collections.defaultdict(lambda: [0, 0])
+    with open(path, encoding='utf-8') as f:
+        for size, dump in re.findall(r'(\d+)\nStack \(most recent call first\):\n((?:  File .*\n)+)', f.read()):
+            stack = re.findall(r'  File "(.*)", line (\d+) in (.*)\n', dump)[1:]  # the first is who dumps
+            amount = known[tuple((name, file, int(line)) for file, line, name in stack)]
+            amount[0] += 1
+            amount[1] += int(size)
+    return {stack: tuple(amount) for stack, amount in known.items()}
+
+
 class Frames(unittest.TestCase):
-    def run_frames(self, python, count, *options, threads=False):
+    def run_frames(self, python, count, *options, words=(), load=mwframes.load):
         directory = mwrec.directory(self)
         answer = os.path.join(directory, 'answer.json')
-        report = mwframes.run(self, [python, '-S', PROGRAM, str(count), '7', answer, *(['threads'] if threads else [])], *options)
-        return report, mwframes.load(answer)
+        report = mwframes.run(self, [python, '-S', PROGRAM, str(count), '7', answer, *words], *options)
+        return report, load(answer)
 
     def frames_of(self, stack):
         frames = script_frames(stack)
@@ -106,8 +119,16 @@ class Frames(unittest.TestCase):
         self.assertIn((None, '(interpreter)'), own)
 
     def test_threads(self):
-        report, known = self.run_frames('/usr/bin/python3', 300, threads=True)
+        report, known = self.run_frames('/usr/bin/python3', 300, words=['threads'])
         self.compare(report, known)
+
+    def test_dumps(self):
+        """What faulthandler says of the stack at each of many blocks, in three threads. It knows no qualified names."""
+        count = 20000 if mwlive.config.engine == 'jump' else 4000
+        report, known = self.run_frames('/usr/bin/python3', count, words=['threads', 'dumps'], load=load_dumps)
+        self.assertGreater(sum(count for count, _ in known.values()), 5 * count)
+        mwframes.compare(self, report, known, lambda stack: [(name.rpartition('.')[2], file, line) for name, file, line in
+                                                             self.frames_of(stack) or ()])
 
     def test_made_up(self):
         """An interpreter that is none, while nobody changes it."""

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Allocates on stacks of all kinds and knows each of them: frames.py COUNT SEED ANSWER [threads]
+"""Allocates on stacks of all kinds and knows each of them: frames.py COUNT SEED ANSWER [threads] [dumps]
 
 The answer is JSON: for each stack of Python frames, innermost first, as [name, file, line], how many blocks of how many
-bytes it has made and kept. The stacks begin in functions whose names begin with "make"; all else is bookkeeping.
+bytes it has made and kept. The stacks begin in functions whose names begin with "make"; all else is bookkeeping. With
+"dumps" it is what faulthandler says of the stack at each block, behind a line with the block's bytes.
 """
 import asyncio
 import ctypes
+import faulthandler
 import functools
 import json
 import os
@@ -32,6 +34,17 @@ def note(size):
         amount[0] += 1
         amount[1] += size + HEADER
     return size
+
+
+def dump(size):
+    with lock:
+        os.write(dumps, b'%d\n' % (size + HEADER))
+        faulthandler.dump_traceback(dumps, all_threads=False)
+    return size
+
+
+if 'dumps' in sys.argv:
+    dumps, note = os.open(ANSWER, os.O_WRONLY | os.O_CREAT), dump
 
 
 def make_bytes(size):
@@ -184,8 +197,9 @@ def main():
     work(COUNT, SEED)
     for thread in threads:
         thread.join()
-    with open(ANSWER, 'w', encoding='utf-8') as f:
-        json.dump([[stack, amount] for stack, amount in known.items()], f)
+    if known:
+        with open(ANSWER, 'w', encoding='utf-8') as f:
+            json.dump([[stack, amount] for stack, amount in known.items()], f)
     print('done', flush=True)
     os.read(0, 1)
 
