@@ -15,13 +15,13 @@
 #define BYTECODE_MAX (16u << 20) /* bytes of a function */
 #define CALL_MAX     512u        /* … of a call and what it takes besides, in code */
 #define ALIGNMENT    32u         /* of an object that holds its instructions */
-#define WEAK         2u          /* a bit of a pointer that keeps nothing alive */
 #define WRAPPED      8u          /* in an object that wraps another: that one */
+#define MADE_BY      15u         /* bits of flags */
 #define PREFIXES     4u          /* bytecodes that make the operands of the next one larger */
 
 struct code {
 	mw_addr start; /* its first instruction */
-	uint32_t size;
+	uint32_t size, flags;
 	mw_addr deoptimization, positions;
 };
 
@@ -41,7 +41,8 @@ static bool take_code(const struct mw_v8 *v8, pid_t tid, mw_addr head, mw_addr p
 			return false;
 		out->start = head + version->code.inside;
 	}
-	return mw_peek(tid, object - 1 + version->code.size, &out->size, sizeof(out->size)) && out->start > head &&
+	return mw_peek(tid, object - 1 + version->code.size, &out->size, sizeof(out->size)) &&
+	       mw_peek(tid, object - 1 + version->code.flags, &out->flags, sizeof(out->flags)) && out->start > head &&
 	       out->start - head <= HEAD_MAX && pc > out->start && pc - out->start <= out->size &&
 	       v8_field(tid, object, version->code.deoptimization, &out->deoptimization) &&
 	       v8_field(tid, object, version->code.positions, &out->positions) &&
@@ -150,22 +151,11 @@ static bool baseline_at(const struct mw_v8 *v8, pid_t tid, const struct code *co
 
 /* --- optimized ---------------------------------------------------------------------------------------------------- */
 
-static bool element(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t index, uint64_t *out)
-{
-	uint64_t length;
-	uint32_t count;
-
-	return v8_field(tid, array, (uint32_t)v8->constants[V8_ARRAY_LENGTH], &length) && v8_number(length, &count) &&
-	       index < count &&
-	       mw_peek(tid, array - 1 + (uint32_t)v8->constants[V8_ARRAY_DATA] + (uint64_t)index * WORD, out,
-		       sizeof(*out));
-}
-
 static bool function_of(const struct mw_v8 *v8, pid_t tid, mw_addr deoptimization, mw_addr *shared)
 {
 	const struct v8_version *version = v8->version;
 
-	return element(v8, tid, deoptimization, version->deoptimization.function, shared) &&
+	return v8_element(v8, tid, deoptimization, version->deoptimization.function, shared) &&
 	       (!version->deoptimization.is_wrapped || v8_field(tid, *shared, WRAPPED, shared));
 }
 
@@ -224,16 +214,16 @@ static bool step_out(const struct mw_v8 *v8, pid_t tid, mw_addr deoptimization, 
 	mw_addr calls, literals;
 	uint8_t *bytes;
 
-	if (!element(v8, tid, deoptimization, v8->version->deoptimization.inlined, &calls) ||
-	    !element(v8, tid, deoptimization, v8->version->deoptimization.literals, &literals))
+	if (!v8_element(v8, tid, deoptimization, v8->version->deoptimization.inlined, &calls) ||
+	    !v8_element(v8, tid, deoptimization, v8->version->deoptimization.literals, &literals))
 		return false;
 	bytes = v8_bytes(v8, tid, calls, &size);
 	if (bytes && number < size / sizeof(inlined))
 		memcpy(&inlined, bytes + number * sizeof(inlined), sizeof(inlined));
 	free(bytes);
-	if (inlined.function < 0 || !element(v8, tid, literals, (uint32_t)inlined.function, shared))
+	if (inlined.function < 0 || !v8_element(v8, tid, literals, (uint32_t)inlined.function, shared))
 		return false;
-	*shared &= ~(uint64_t)WEAK;
+	*shared &= ~(uint64_t)V8_WEAK;
 	*raw = inlined.position;
 	return true;
 }
@@ -269,6 +259,7 @@ static unsigned optimized_at(const struct mw_v8 *v8, pid_t tid, const struct cod
 unsigned v8_code_at(struct mw_v8 *v8, pid_t tid, mw_addr shared, mw_addr pc, struct v8_at out[V8_INLINED])
 {
 	struct code code;
+	unsigned count;
 	uint32_t at;
 
 	if (!find_code(v8, tid, pc, &code))
@@ -278,9 +269,12 @@ unsigned v8_code_at(struct mw_v8 *v8, pid_t tid, mw_addr shared, mw_addr pc, str
 		out[0] = (struct v8_at){.shared = shared};
 		return baseline_at(v8, tid, &code, at, &out[0].place);
 	}
-	if (v8_is(v8, tid, code.deoptimization, V8_TYPE_ARRAY) ||
-	    v8_is(v8, tid, code.deoptimization, V8_TYPE_TRUSTED_ARRAY) ||
-	    v8_is(v8, tid, code.deoptimization, V8_TYPE_PROTECTED_ARRAY))
+	if (!v8_is(v8, tid, code.deoptimization, V8_TYPE_ARRAY) &&
+	    !v8_is(v8, tid, code.deoptimization, V8_TYPE_TRUSTED_ARRAY) &&
+	    !v8_is(v8, tid, code.deoptimization, V8_TYPE_PROTECTED_ARRAY))
+		return 0;
+	if ((code.flags & MADE_BY) != v8->version->code.maglev)
 		return optimized_at(v8, tid, &code, shared, at, out);
-	return 0;
+	count = v8_maglev_at(v8, tid, code.deoptimization, code.start + code.size, at, out);
+	return count && out[count - 1].shared == shared ? count : 0;
 }

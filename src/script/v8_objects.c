@@ -43,6 +43,17 @@ bool v8_number(uint64_t word, uint32_t *number)
 	return !(word & UINT32_MAX) && *number <= INT32_MAX;
 }
 
+bool v8_element(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t index, uint64_t *word)
+{
+	uint64_t length;
+	uint32_t count;
+
+	return v8_field(tid, array, (uint32_t)v8->constants[V8_ARRAY_LENGTH], &length) && v8_number(length, &count) &&
+	       index < count &&
+	       mw_peek(tid, array - 1 + (uint32_t)v8->constants[V8_ARRAY_DATA] + (uint64_t)index * 8, word,
+		       sizeof(*word));
+}
+
 /* Part of a string. */
 struct part {
 	mw_addr string;

@@ -64,11 +64,15 @@ struct v8_version {
 		uint16_t stream, start; /* the InstructionStream that holds it, the first instruction there … */
 		uint16_t size;          /* … how many bytes of them, an int */
 		uint16_t inside;        /* not 0: the object is in the place of the stream, and they are there in it */
+		uint16_t flags;         /* of which the lowest four bits say who has made it … */
+		uint8_t maglev;         /* … which it is if that was Maglev */
 	} code;
 	/* Which elements of the array that deoptimization takes are what. */
 	struct {
 		uint8_t literals, function, inlined;
 		bool is_wrapped; /* the function is in an object of its own */
+		/* Of Maglev's: 0, it can't be read. An entry has three elements. */
+		uint8_t translation, bytecodes, entries;
 	} deoptimization;
 };
 
@@ -121,6 +125,9 @@ bool v8_type(const struct mw_v8 *v8, pid_t tid, mw_addr object, uint16_t *type);
 bool v8_is(const struct mw_v8 *v8, pid_t tid, mw_addr object, enum v8_constant type);
 /* A number of V8's ("Smi"), not negative. */
 bool v8_number(uint64_t word, uint32_t *number);
+/* An element of an array. */
+bool v8_element(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t index, uint64_t *word);
+#define V8_WEAK 2u /* a bit of a pointer that keeps nothing alive */
 
 /* A string's first characters as UTF-8. False: it is no string, or can't be read. */
 bool v8_text(const struct mw_v8 *v8, pid_t tid, mw_addr string, char *out, size_t size);
@@ -139,6 +146,21 @@ struct v8_at {
 /* Where the code that has been made of the function `shared` is at the return address `pc`: in which functions that are
  * inlined there, the innermost first, and last itself. Returns how many, at most V8_INLINED; 0: it is not known. */
 unsigned v8_code_at(struct mw_v8 *v8, pid_t tid, mw_addr shared, mw_addr pc, struct v8_at out[V8_INLINED]);
+
+/* --- code of Maglev (v8_maglev.c) ---------------------------------------------------------------------------------- */
+
+/* A function in a frame: at which offset in its bytecode (-1: none), and which of the literals are it and that. */
+struct v8_translated {
+	int32_t offset, function, bytecode;
+};
+
+/* The functions of the frame whose translation begins at `index`, the outermost first. Returns how many; 0: it is invalid,
+ * or has more. */
+unsigned v8_translate(const uint8_t *bytes, uint32_t size, uint32_t index, struct v8_translated out[V8_INLINED]);
+/* As v8_code_at(). `deoptimization` and the table of `safepoints` are the code's, `pc` is bytes from its first
+ * instruction. */
+unsigned v8_maglev_at(const struct mw_v8 *v8, pid_t tid, mw_addr deoptimization, mw_addr safepoints, uint32_t pc,
+		      struct v8_at out[V8_INLINED]);
 
 /* --- places (v8_lines.c) ------------------------------------------------------------------------------------------ */
 

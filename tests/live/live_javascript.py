@@ -10,13 +10,37 @@ import time
 import unittest
 
 import mwlive
+import mwrec
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs')
 NODE = os.environ.get('MEMWATCH_NODE') or shutil.which('node')
 INTERPRETED = ('--no-opt', '--no-sparkplug')
 OBJECTS_MOVE = ('--gc-interval=2000', '--max-semi-space-size=1')
-# V8 of version 13 does not say how long bytecodes are, which lines in code that is made of them alone take.
-SIZES_UNKNOWN = 13
+# The oldest V8 that has its middle compiler, and the oldest whose code of that has lines.
+MAGLEV, MAGLEV_READ = 11, 13
+# An addon whose one function keeps a block: of as many bytes as it is called with.
+ADDON = '''#include <stdint.h>
+#include <stdlib.h>
+typedef struct napi *napi;
+int napi_get_cb_info(napi, napi, size_t *, napi *, napi *, void **);
+int napi_get_value_uint32(napi, napi, uint32_t *);
+int napi_create_function(napi, const char *, size_t, napi (*)(napi, napi), void *, napi *);
+void *volatile kept;
+static napi keeps_a_block(napi env, napi info)
+{
+        size_t count = 1;
+        uint32_t size = 0;
+        napi argument;
+        if (!napi_get_cb_info(env, info, &count, &argument, NULL, NULL) && !napi_get_value_uint32(env, argument, &size))
+                kept = malloc(size);
+        return NULL;
+}
+napi napi_register_module_v1(napi env, napi exports)
+{
+        napi function = NULL;
+        return napi_create_function(env, "keeps", 5, keeps_a_block, NULL, &function) ? exports : function;
+}
+'''
 
 
 def program(name):
@@ -81,7 +105,7 @@ class JavaScript(unittest.TestCase):
         return report
 
     def test_places(self):
-        self.check_places(lines=0.6 if v8_version() >= SIZES_UNKNOWN else 0.9)
+        self.check_places()
 
     def test_interpreted(self):
         report = self.check_places(*INTERPRETED, lines=1)
@@ -91,17 +115,29 @@ class JavaScript(unittest.TestCase):
         self.assertLessEqual(entered, sum(n for f, n in frames if f['language'] == 'javascript') / 20)
 
     def test_baseline(self):
-        self.check_places('--no-opt', '--always-sparkplug', lines=0 if v8_version() >= SIZES_UNKNOWN else 1)
+        self.check_places('--no-opt', '--always-sparkplug', *(['--no-maglev'] if v8_version() >= MAGLEV else []), lines=1)
+
+    def test_maglev(self):
+        if v8_version() < MAGLEV:
+            self.skipTest('this V8 has no Maglev')
+        self.check_places('--maglev', '--stress-maglev', '--no-turbofan' if v8_version() >= MAGLEV_READ else '--no-sparkplug',
+                          lines=0.9 if v8_version() >= MAGLEV_READ else 0)
 
     def test_objects_move(self):
         self.check_places(*OBJECTS_MOVE, lines=0.3)
 
-    def check_leak(self, kind):
+    def check_leak(self, kind, *arguments, function=None):
+        """`function`: what the first suspect is charged to, where it is not the JavaScript line."""
         with open(program('leaks.js'), encoding='utf-8') as source:
             line = next(n for n, text in enumerate(source, 1) if text.rstrip().endswith(f'// leak: {kind}'))
-        _, report = self.watch(program('leaks.js'), kind, seconds=6)
+        _, report = self.watch(program('leaks.js'), kind, *arguments, seconds=6)
         first = report['suspects'][0]
-        self.assertEqual((first['file'], first['line']), (program('leaks.js'), line), report['suspects'][:3])
+        places = [[(f['file'], f['line']) for f in s['frames']] for s in report['stacks'] if s['id'] in first['stacks']]
+        self.assertTrue(places and all((program('leaks.js'), line) in frames for frames in places), report['suspects'][:3])
+        if function:
+            self.assertEqual(first['function'], function)
+        else:
+            self.assertEqual((first['file'], first['line']), (program('leaks.js'), line), report['suspects'][:3])
 
     def test_buffers(self):
         self.check_leak('buffers')
@@ -111,6 +147,13 @@ class JavaScript(unittest.TestCase):
 
     def test_connections(self):
         self.check_leak('connections')
+
+    @unittest.skipUnless(shutil.which('cc'), 'there is no C compiler')
+    def test_addon(self):
+        addon = os.path.join(mwrec.directory(self), 'keeps.node')
+        subprocess.run(['cc', '-shared', '-fPIC', '-O2', '-g', '-x', 'c', '-', '-o', addon], input=ADDON, text=True, check=True,
+                       timeout=mwlive.PATIENCE)
+        self.check_leak('addon', addon, function='keeps_a_block')
 
 
 if __name__ == '__main__':

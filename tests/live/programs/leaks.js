@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // leaks: keeps what it should not, a little ten times a second. Says "ready PID"; ends with its standard input.
-// `node leaks.js KIND`.
+// `node leaks.js KIND [ADDON]`.
 'use strict';
 const net = require('net');
 const zlib = require('zlib');
@@ -28,7 +28,12 @@ const kinds = {
 			kept.push(() => socket);
 		}
 	},
+	addon() {
+		for (let i = 0; i < 20; i++)
+			addon(3000); // leak: addon
+	},
 };
+const addon = process.argv[3] ? require(process.argv[3]) : null;
 const leak = kinds[process.argv[2]];
 const server = net.createServer(() => {});
 

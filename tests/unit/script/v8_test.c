@@ -310,6 +310,57 @@ static void test_table_of_anything(void **state)
 	assert_false(v8_find_position(bytes, 0, 1000, &raw, &at));
 }
 
+/* Three translations of a function that Maglev of V8 13.6 has made, the last two of which repeat parts of the first. */
+static const uint8_t translations[] = {
+	0x0e, 0x00, 0x06, 0x04, 0x01, 0xb4, 0x01, 0x06, 0x00, 0x0a, 0x26, 0x08, 0x28, 0x03, 0x28, 0x0c, 0x25,
+	0x28, 0x0a, 0x25, 0x25, 0x28, 0x0e, 0x26, 0x0a, 0x25, 0x25, 0x25, 0x25, 0x25, 0x0a, 0x02, 0x03, 0x01,
+	0x26, 0x16, 0x26, 0x10, 0x28, 0x14, 0x26, 0x18, 0x00, 0x0c, 0x02, 0x04, 0x08, 0x00, 0x02, 0x26, 0x16,
+	0x26, 0x10, 0x26, 0x14, 0x25, 0x25, 0x25, 0x25, 0x25, 0x25, 0x25, 0x25, 0x25, 0x0e, 0x40, 0x08, 0x04,
+	0x41, 0x01, 0x44, 0x02, 0x04, 0x08, 0x32, 0x28, 0x12, 0x28, 0x16, 0x32, 0x05, 0x02, 0x28, 0x18, 0x26,
+	0x14, 0x0e, 0x56, 0x06, 0x04, 0x41, 0x00, 0x84, 0x01, 0x02, 0x04, 0x08, 0x00, 0x02, 0x39,
+};
+
+static void test_translations(void **state)
+{
+	static const struct {
+		uint32_t index;
+		int32_t inner; /* offset in the function that is inlined */
+	} cases[] = {{0, 6}, {64, 34}, {86, 66}};
+	struct v8_translated out[V8_INLINED];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(v8_translate(translations, sizeof(translations), cases[i].index, out), 2);
+		assert_int_equal(out[0].offset, 90);
+		assert_int_equal(out[0].function, 3);
+		assert_int_equal(out[0].bytecode, 0);
+		assert_int_equal(out[1].offset, cases[i].inner);
+		assert_int_equal(out[1].function, 1);
+		assert_int_equal(out[1].bytecode, 2);
+	}
+	assert_int_equal(v8_translate(translations, sizeof(translations), 1, out), 0);
+	assert_int_equal(v8_translate(translations, sizeof(translations), sizeof(translations), out), 0);
+	assert_int_equal(v8_translate(translations, 40, 0, out), 0);
+}
+
+static void test_translation_of_anything(void **state)
+{
+	struct v8_translated out[V8_INLINED];
+	uint8_t bytes[sizeof(translations)];
+	uint32_t chance = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 50000; round++) {
+		memcpy(bytes, translations, sizeof(bytes));
+		for (unsigned i = 0; i < 1 + round % 5; i++) {
+			chance = chance * 1664525u + 1013904223u;
+			bytes[(chance >> 8) % sizeof(bytes)] = (uint8_t)(chance >> 24);
+		}
+		for (uint32_t index = 0; index < sizeof(bytes); index++)
+			assert_true(v8_translate(bytes, sizeof(bytes), index, out) <= V8_INLINED);
+	}
+}
+
 UNIT_GROUP(v8)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +374,8 @@ UNIT_GROUP(v8)
 		cmocka_unit_test_setup_teardown(test_place_beyond, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strings_that_never_end, setup, teardown),
 		cmocka_unit_test(test_table_of_anything),
+		cmocka_unit_test(test_translations),
+		cmocka_unit_test(test_translation_of_anything),
 	};
 
 	return cmocka_run_group_tests_name("v8", tests, NULL, NULL);
