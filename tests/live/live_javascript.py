@@ -4,6 +4,7 @@
 line. Another node than the one in the path: MEMWATCH_NODE."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -50,6 +51,20 @@ def program(name):
 def v8_version():
     return int(subprocess.run([NODE, '-p', 'process.versions.v8'], capture_output=True, text=True, check=True,
                               timeout=mwlive.PATIENCE).stdout.split('.')[0])
+
+
+def find_version(pid):
+    """Where a process's V8 keeps the first number of its version."""
+    with open(f'/proc/{pid}/maps', encoding='utf-8') as maps:
+        firsts = [(int(line.split('-')[0], 16), line.split()[5]) for line in maps if len(line.split()) == 6 and
+                  line.split()[2] == '0' * 8 and 'node' in line.split()[5]]
+    for start, path in firsts:
+        run = subprocess.run(['nm', '-D', path], capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+        with open(path, 'rb') as file:
+            fixed = file.read(18)[16] == 2  # ET_EXEC
+        for match in re.finditer(r'([0-9a-f]+) \S _ZN2v88internal7Version6major_E', run.stdout):
+            return int(match[1], 16) + (0 if fixed else start)
+    return None
 
 
 def scripted(stack):
@@ -125,6 +140,26 @@ class JavaScript(unittest.TestCase):
 
     def test_objects_move(self):
         self.check_places(*OBJECTS_MOVE, lines=0.3)
+
+    def test_other_version(self):
+        """It is refused by its version, and native stacks stay."""
+        target = mwlive.Target(self, 'node', argv=[NODE, program('leaks.js'), 'buffers'])
+        target.done()
+        at = find_version(target.pid)
+        self.assertIsNotNone(at)
+        with open(f'/proc/{target.pid}/mem', 'r+b', buffering=0) as memory:
+            number = os.pread(memory.fileno(), 4, at)
+            self.assertEqual(int.from_bytes(number, 'little'), v8_version())
+            os.pwrite(memory.fileno(), (99).to_bytes(4, 'little'), at)
+            watch = mwlive.Watch(self, target.pid, options=('--track', 'heap'), busy=True)
+            time.sleep(2)
+            report = watch.stop(intact=False)
+            os.pwrite(memory.fileno(), number, at)
+        target.finish()
+        self.assertRegex(report['frames_missing'], r'^V8 99\.\d+ is not known to this memwatch: JavaScript frames are missing$')
+        names = {f['function'] for stack in report['stacks'] for f in stack['frames']}
+        self.assertIn('Builtins_JSEntry', names)
+        self.assertFalse(any(scripted(stack) for stack in report['stacks']))
 
     def check_leak(self, kind, *arguments, function=None):
         """`function`: what the first suspect is charged to, where it is not the JavaScript line."""
