@@ -37,6 +37,12 @@ def plain(name):
     return re.sub(r'(\$\$Lambda|LambdaForm\$\w+|MethodAccessor\w*|Accessor\d+)[^.]*', r'\1', name).replace(':-2', ':-1')
 
 
+def own_part(frames):
+    """Behind a virtual thread's own frames is what the thread does that carries it."""
+    last = next((i for i, frame in enumerate(frames) if frame.startswith('jdk.internal.vm.Continuation.')), len(frames))
+    return frames[:last]
+
+
 def as_written(frame):
     """As the program writes it."""
     return plain(f'{frame["function"]}:{frame["line"] or -1}')
@@ -55,30 +61,31 @@ class Frames(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.directory, ignore_errors=True)
 
-    def run_frames(self, java, rounds, *options, program='Frames'):
+    def run_frames(self, java, rounds, *options, program='Frames', words=()):
         answer = os.path.join(mwrec.directory(self), 'answer')
         report = mwframes.run(self, [java, '-XX:+UseSerialGC', '-XX:CompileCommand=quiet',
                                      '-XX:CompileCommand=dontinline,Frames.helper', *options, '-cp', self.directory, program,
-                                     str(rounds), answer], patience=8)
+                                     str(rounds), answer, *words], patience=8)
         known = {}
         with open(answer, encoding='utf-8') as lines:
             for line in lines:
                 blocks, size, stack = line.rstrip().split(' ', 2)
-                frames = tuple(f for f in map(plain, stack.split()))
+                frames = own_part(tuple(map(plain, stack.split())))
                 before = known.get(frames, (0, 0))
                 known[frames] = (before[0] + int(blocks), before[1] + int(size))
         return report, known
 
-    def compare(self, report, known, take='Frames.take:'):
-        def frames_of(stack):
-            frames = [as_written(f) for f in stack['frames'] if f['language'] == 'java' and not f['function'].startswith('~')]
-            native = next((i for i, f in enumerate(stack['frames']) if f['language'] == 'java'), 0)
-            # What the virtual machine needs itself for a line, as to find a native method, is not the program's.
-            if not frames or not frames[0].startswith('jdk.internal.misc.Unsafe.allocateMemory0') or native > 2:
-                return None
-            return frames[next((i for i, frame in enumerate(frames) if frame.startswith(take)), len(frames)):]
+    @staticmethod
+    def frames_of(stack, take='Frames.take:'):
+        frames = [as_written(f) for f in stack['frames'] if f['language'] == 'java' and not f['function'].startswith('~')]
+        native = next((i for i, f in enumerate(stack['frames']) if f['language'] == 'java'), 0)
+        # What the virtual machine needs itself for a line, as to find a native method, is not the program's.
+        if not frames or not frames[0].startswith('jdk.internal.misc.Unsafe.allocateMemory0') or native > 2:
+            return None
+        return own_part(frames[next((i for i, frame in enumerate(frames) if frame.startswith(take)), len(frames)):])
 
-        mwframes.compare(self, report, known, frames_of)
+    def compare(self, report, known, take='Frames.take:'):
+        mwframes.compare(self, report, known, lambda stack: self.frames_of(stack, take))
 
     def check(self, java, *options):
         report, known = self.run_frames(java, 100, *options)
@@ -94,6 +101,23 @@ class Frames(unittest.TestCase):
         for version, java in machines().items():
             with self.subTest(version):
                 self.check(java)
+
+    def test_virtual_threads(self):
+        """Of one that has slept the outermost frames are not on the stack of the thread that carries it."""
+        found = {version: java for version, java in machines().items() if int(version) >= 21}
+        if not found:
+            self.skipTest('there is no Java with virtual threads')
+        for version, java in found.items():
+            with self.subTest(version):
+                report, known = self.run_frames(java, 50, words=['virtual'])
+                self.assertTrue(any(stack[-1].startswith('java.lang.VirtualThread') for stack in known))
+                blocks = 0
+                for stack in report['stacks']:
+                    frames = tuple(self.frames_of(stack) or ())
+                    if frames:
+                        self.assertTrue(any(frames == whole[:len(frames)] for whole in known), frames)
+                        blocks += stack['impacting']['count']
+                self.assertEqual(blocks, sum(count for count, _ in known.values()))
 
     def test_unloaded_classes(self):
         """Where a class and its code were, others come to be: each stack keeps its own names."""

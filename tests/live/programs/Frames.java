@@ -3,7 +3,8 @@
  * Frames: allocates memory outside the Java heap from many places, and knows each of its stacks.
  *
  * Arguments: rounds, and the file that the answer is written to: a line a stack, "blocks bytes frame frame …", innermost
- * first, a frame as "class.method:line". It follows the protocol of targets (target.h).
+ * first, a frame as "class.method:line"; and "virtual" for threads of that kind, which sleep now and then. It
+ * follows the protocol of targets (target.h).
  */
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -166,15 +167,18 @@ public class Frames {
 		System.in.read();
 	}
 
-	static void run(int rounds) {
+	static void run(int rounds, boolean sleeps) {
 		Shape[] shapes = {new Square(), new Circle(), new Sub()};
 		Base base = new Base();
 
 		try {
 			Method method = Frames.class.getMethod("reflected", int.class);
 
-			for (int i = 0; i < rounds; i++)
+			for (int i = 0; i < rounds; i++) {
+				if (sleeps)
+					Thread.sleep(1);
 				one(shapes, method, base, i, rounds);
+			}
 		} catch (Exception e) {
 			throw new RuntimeException(e);
 		}
@@ -189,6 +193,14 @@ public class Frames {
 			assumed(new Base(), i, -1, 0);
 	}
 
+	static Thread start(boolean virtual, Runnable body) throws Exception {
+		if (virtual)
+			return (Thread)Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
+		Thread thread = new Thread(body);
+		thread.start();
+		return thread;
+	}
+
 	public static void main(String[] arguments) throws Exception {
 		int rounds = Integer.parseInt(arguments[0]);
 		Thread[] threads = new Thread[2];
@@ -197,11 +209,9 @@ public class Frames {
 		warmUp();
 		KNOWN.clear();
 		wait("ready " + ProcessHandle.current().pid());
-		for (int i = 0; i < threads.length; i++) {
-			threads[i] = new Thread(() -> run(rounds), "maker-" + i);
-			threads[i].start();
-		}
-		run(rounds);
+		for (int i = 0; i < threads.length; i++)
+			threads[i] = start(arguments.length > 2, () -> run(rounds, arguments.length > 2));
+		run(rounds, false);
 		for (Thread thread : threads)
 			thread.join();
 		wait("done");
