@@ -200,8 +200,9 @@ static bool place_frame(const struct mw_v8 *v8, pid_t tid, mw_addr deoptimizatio
 	    !v8_is(v8, tid, bytecode, V8_TYPE_BYTECODE))
 		return false;
 	out->shared &= ~(uint64_t)V8_WEAK;
-	out->place = frame->offset < 0 ? (struct v8_place){0}
-				       : (struct v8_place){.bytecode = bytecode, .offset = (uint32_t)frame->offset};
+	out->place = (struct v8_place){0};
+	if (frame->offset >= 0)
+		out->place = (struct v8_place){.bytecode = bytecode, .offset = (uint32_t)frame->offset};
 	return true;
 }
 
