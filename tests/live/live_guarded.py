@@ -17,7 +17,7 @@ ROUNDS = mwlive.attempts(2, 5)
 GUARD = '''
 import ctypes, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl(15, b'memwatch-guard', 0, 0, 0)
+libc.prctl(15, sys.argv[3].encode(), 0, 0, 0)
 if libc.ptrace(0x4206, int(sys.argv[1]), None, None):
     sys.exit(1)
 print('traces', flush=True)
@@ -32,8 +32,8 @@ class Guarded(unittest.TestCase):
                              timeout=mwlive.PATIENCE, check=False)
         self.assertEqual((run.returncode, run.stdout, run.stderr), (0, '', ''))
 
-    def guard(self, tid, seconds):
-        process = subprocess.Popen([sys.executable, '-c', GUARD, str(tid), str(seconds)], stdout=subprocess.PIPE)
+    def guard(self, tid, seconds, name='memwatch-guard'):
+        process = subprocess.Popen([sys.executable, '-c', GUARD, str(tid), str(seconds), name], stdout=subprocess.PIPE)
         self.addCleanup(mwlive.kill_quietly, process)
         self.assertEqual(process.stdout.readline(), b'traces\n')
         return process
@@ -97,14 +97,6 @@ class Guarded(unittest.TestCase):
         watch.check_targets()
         target.finish()
 
-    def start_both(self, target, *engines):
-        both = [subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '2', '--quiet', '--engine', engine],
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-                for engine in engines]
-        for process in both:
-            self.addCleanup(mwlive.kill_quietly, process)
-        return both, [process.communicate(timeout=mwlive.PATIENCE)[1] for process in both]
-
     def test_two_at_once(self):
         """Of two that come at the same time one watches, and the other says why it does not, or watches after it."""
         target = mwlive.Target(self, 'threads_sleeping', 8)
@@ -113,13 +105,12 @@ class Guarded(unittest.TestCase):
         engines = mwlive.config.engine, 'trap' if mwlive.config.engine == 'jump' else 'jump'
         for second in engines * mwlive.attempts(1, 2):
             with self.subTest(second=second):
-                both, said = self.start_both(target, engines[0], second)
-                # Where each has seized some threads, both say that the other one is there.
-                for _ in range(3):
-                    if all(process.returncode == 1 and 'already watched by another memwatch' in err
-                           for process, err in zip(both, said)):
-                        before.check(self)
-                        both, said = self.start_both(target, engines[0], second)
+                both = [subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '2', '--quiet',
+                                          '--engine', engine], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.PIPE, text=True) for engine in (engines[0], second)]
+                for process in both:
+                    self.addCleanup(mwlive.kill_quietly, process)
+                said = [process.communicate(timeout=mwlive.PATIENCE)[1] for process in both]
                 self.assertIn(0, [process.returncode for process in both], said)
                 for process, err in zip(both, said):
                     if process.returncode:
@@ -131,16 +122,20 @@ class Guarded(unittest.TestCase):
         target.done()
         target.finish()
 
+    def held(self, target, point, seconds=0.1):
+        """One that has come to a point of its attach, and stopped there."""
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', str(seconds), '--quiet',
+                                    '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=mwlive.with_fault(f'{point}?'))
+        self.addCleanup(mwlive.kill_quietly, process)
+        mwlive.wait_until(lambda: mwlive.state(process.pid) == 'T', 'memwatch comes to the point')
+        return process
+
     def test_changed_since_the_survey(self):
         """What the other one plants between this one's look at the code and its stop is seen, and not planted upon."""
         target = mwlive.Target(self, 'threads', 4, 2000, 50)
         before = mwlive.Snapshot(target.pid)
-        stop = {'trap': 'attach.seize?', 'jump': 'attach.stop?'}[mwlive.config.engine]
-        late = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '60', '--quiet', '--engine',
-                                 mwlive.config.engine], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE, text=True, env=mwlive.with_fault(stop))
-        self.addCleanup(mwlive.kill_quietly, late)
-        mwlive.wait_until(lambda: mwlive.state(late.pid) == 'T', 'memwatch has looked at the code')
+        late = self.held(target, {'trap': 'attach.seize', 'jump': 'attach.stop'}[mwlive.config.engine])
         watch = mwlive.Watch(self, target.pid, engine='jump')
         late.send_signal(signal.SIGCONT)
         self.assertRegex(late.communicate(timeout=mwlive.PATIENCE)[1], '(?s)^[^\n]*[Aa]nother memwatch[^\n]*\n$')
@@ -150,6 +145,35 @@ class Guarded(unittest.TestCase):
         report = watch.stop()
         mwlive.compare(self, answer, report)
         before.check(self)
+        target.finish()
+
+    @staticmethod
+    def shared_memory(pid):
+        """What a recorder shares with memwatch: the mapped files' numbers."""
+        with open(f'/proc/{pid}/maps', encoding='utf-8') as maps:
+            return {line.split()[4] for line in maps if 'memfd:' in line}
+
+    def test_traced_between_two_stops(self):
+        """Who comes between the stop that puts in the recorder and that for the jumps, and goes again, is waited for:
+        the recorder stays."""
+        if mwlive.config.engine != 'jump':
+            self.skipTest('the others stop a process once')
+        target = mwlive.Target(self, 'threads_sleeping', 8)
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        early = self.held(target, 'attach.stop:2', 60)
+        memory = self.shared_memory(target.pid)
+        self.assertTrue(memory)
+        tracer = self.guard(target.pid, 0.5, 'memwatch')
+        early.send_signal(signal.SIGCONT)
+        mwlive.wait_until(before.touched, 'memwatch plants its jumps')
+        self.assertEqual(self.shared_memory(target.pid), memory)
+        self.assertEqual(tracer.wait(mwlive.PATIENCE), 0)
+        early.send_signal(signal.SIGINT)
+        self.assertEqual((early.communicate(timeout=mwlive.PATIENCE)[1], early.returncode), ('', 0))
+        before.check(self)
+        target.send()
+        target.done()
         target.finish()
 
 

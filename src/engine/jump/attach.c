@@ -31,8 +31,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BREATHS   10 /* for calls that map memory */
-#define BREATH_NS 50000
+#define BREATHS       10 /* for calls that map memory */
+#define BREATH_NS     50000
+#define RIVAL_NS      UINT64_C(2000000000) /* for another memwatch to let go of the process */
+#define RIVAL_REST_NS 5000000
 
 /*
  * A thread that makes system calls for us and lives through them whatever happens to memwatch; where there is none,
@@ -425,13 +427,31 @@ static struct mw_error *await_mappings(struct jump_process *process)
 	return NULL;
 }
 
+/*
+ * Another memwatch that looked before the recorder was there may be stopping the process to put in its own. It is waited
+ * for: if this one took out its recorder instead, it would be in the other's way, and both would refuse.
+ */
+static struct mw_error *stop_again(struct jump_process *process)
+{
+	const struct timespec rest = {.tv_nsec = RIVAL_REST_NS};
+	const uint64_t begin = mw_clock_ns();
+	struct mw_error *err = stop(process);
+
+	while (err && mw_error_kind(err) == MW_ERROR_DENIED && mw_clock_ns() - begin < RIVAL_NS) {
+		mw_error_destroy(err);
+		nanosleep(&rest, NULL);
+		err = stop(process);
+	}
+	return err;
+}
+
 struct mw_error *jump_begin_window(struct jump_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;
 
 	/* What was found when it was prepared is old by now. */
 	jump_look_for_frames(process);
-	MW_TRY(stop(process));
+	MW_TRY(stop_again(process));
 	MW_TRY(mw_program_check(process->pid, &process->program));
 	MW_TRY(await_mappings(process));
 	MW_TRY(jump_await_handlers(process));
