@@ -2,9 +2,9 @@
 /*
  * v8_maglev.c: places in code of Maglev, V8's middle compiler (v8_parts.h).
  *
- * Its table of positions has an entry for some of the calls alone. What its deoptimization takes tells all: for each
- * call that may be returned to by another code, which functions are at which bytecode there. It is a program of
- * operations in bytes, of which those are read that begin a frame.
+ * Its table of source positions has entries for only some of the calls. Its deoptimization data have all of them: for
+ * each call after which the code may be deoptimized, which functions are at which bytecode. That is a sequence of
+ * operations, of which those are read that begin a frame.
  */
 #include "script/v8_parts.h"
 
@@ -141,16 +141,6 @@ unsigned v8_translate(const uint8_t *all, uint32_t size, uint32_t index, struct 
 	return taken.javascript == 0 ? taken.count : 0;
 }
 
-/* A number of `size` bytes. */
-static uint32_t number(const uint8_t *bytes, uint32_t size)
-{
-	uint32_t value = 0;
-
-	for (uint32_t i = 0; i < size; i++)
-		value |= (uint32_t)bytes[i] << (8 * i);
-	return value;
-}
-
 /* Which of the deoptimizations is that of the call that returns to `pc`, bytes from the first instruction? */
 static bool find_call(pid_t tid, mw_addr table, uint32_t pc, uint32_t *index)
 {
@@ -171,13 +161,13 @@ static bool find_call(pid_t tid, mw_addr table, uint32_t pc, uint32_t *index)
 	entries = malloc((size_t)head.length * size + 1);
 	if (entries && mw_peek(tid, table + sizeof(head), entries, (size_t)head.length * size))
 		for (uint32_t i = 0; i < head.length && !found; i++) {
-			const uint8_t *entry = entries + (size_t)i * size;
+			struct mw_cursor entry = {.at = entries + (size_t)i * size, .left = size, .ok = true};
 
-			*index = number(entry + pc_size, index_size) - 1;
-			found = number(entry, pc_size) == pc && *index != UINT32_MAX;
+			found = mw_cursor_take(&entry, pc_size) == pc;
+			*index = (uint32_t)mw_cursor_take(&entry, index_size) - 1;
 		}
 	free(entries);
-	return found;
+	return found && *index != UINT32_MAX;
 }
 
 static bool element_number(const struct mw_v8 *v8, pid_t tid, mw_addr array, uint32_t index, uint32_t *out)

@@ -71,7 +71,7 @@ struct v8_version {
 	struct {
 		uint8_t literals, function, inlined;
 		bool is_wrapped; /* the function is in an object of its own */
-		/* Of Maglev's: 0, it can't be read. An entry has three elements. */
+		/* Of Maglev's code; `entries` is 0 where they can't be read. Each has three elements. */
 		uint8_t translation, bytecodes, entries;
 	} deoptimization;
 };
