@@ -129,15 +129,22 @@ class Guarded(unittest.TestCase):
                                    stderr=subprocess.PIPE, text=True, env=mwlive.with_fault(f'{point}?'))
         self.addCleanup(mwlive.kill_quietly, process)
         mwlive.wait_until(lambda: mwlive.state(process.pid) == 'T', 'memwatch comes to the point')
-        return process
+        # Its guard would have it go on as soon as somebody traces the target.
+        guard = mwlive.guard_of(process.pid)
+        os.kill(guard, signal.SIGSTOP)
+
+        def go_on():
+            process.send_signal(signal.SIGCONT)
+            os.kill(guard, signal.SIGCONT)
+        return process, go_on
 
     def test_changed_since_the_survey(self):
         """What the other one plants between this one's look at the code and its stop is seen, and not planted upon."""
         target = mwlive.Target(self, 'threads', 4, 2000, 50)
         before = mwlive.Snapshot(target.pid)
-        late = self.held(target, {'trap': 'attach.seize', 'jump': 'attach.stop'}[mwlive.config.engine])
+        late, go_on = self.held(target, {'trap': 'attach.seize', 'jump': 'attach.stop'}[mwlive.config.engine])
         watch = mwlive.Watch(self, target.pid, engine='jump')
-        late.send_signal(signal.SIGCONT)
+        go_on()
         self.assertRegex(late.communicate(timeout=mwlive.PATIENCE)[1], '(?s)^[^\n]*[Aa]nother memwatch[^\n]*\n$')
         self.assertEqual(late.returncode, 1)
         target.go()
@@ -161,11 +168,11 @@ class Guarded(unittest.TestCase):
         target = mwlive.Target(self, 'threads_sleeping', 8)
         before = mwlive.Snapshot(target.pid)
         target.go()
-        early = self.held(target, 'attach.stop:2', 60)
+        early, go_on = self.held(target, 'attach.stop:2', 60)
         memory = self.shared_memory(target.pid)
         self.assertTrue(memory)
         tracer = self.guard(target.pid, 0.5, 'memwatch')
-        early.send_signal(signal.SIGCONT)
+        go_on()
         mwlive.wait_until(before.touched, 'memwatch plants its jumps')
         self.assertEqual(self.shared_memory(target.pid), memory)
         self.assertEqual(tracer.wait(mwlive.PATIENCE), 0)
