@@ -130,7 +130,9 @@ class JavaScript(unittest.TestCase):
         self.assertLessEqual(entered, sum(n for f, n in frames if f['language'] == 'javascript') / 20)
 
     def test_baseline(self):
-        self.check_places('--no-opt', '--always-sparkplug', *(['--no-maglev'] if v8_version() >= MAGLEV else []), lines=1)
+        # Of the newest one's code some may have been moved or given up before it is read, on a busy machine.
+        self.check_places('--no-opt', '--always-sparkplug', *(['--no-maglev'] if v8_version() >= MAGLEV else []),
+                          lines=0.9 if v8_version() >= MAGLEV_READ else 1)
 
     def test_maglev(self):
         if v8_version() < MAGLEV:
