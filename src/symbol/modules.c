@@ -3,7 +3,6 @@
 #include "symbol/modules.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/shared_list.h"
@@ -540,7 +539,6 @@ static void commit(struct pass *pass, struct mw_module_range *ranges, size_t *re
 			module->end = 0;
 		} else {
 			module->gone = true;
-			module->gone_ns = modules->gone_ns = mw_clock_ns();
 			gone++;
 		}
 	}
@@ -615,21 +613,6 @@ struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr
 					offsetof(struct mw_module_range, start), addr);
 
 	return before && addr < modules->ranges[before - 1].end ? modules->ranges[before - 1].module : NULL;
-}
-
-struct mw_module *mw_modules_find_recent(const struct mw_modules *modules, mw_addr addr, uint64_t within_ns)
-{
-	uint64_t now = mw_clock_ns();
-
-	if (now - modules->gone_ns > within_ns)
-		return NULL;
-	for (uint32_t i = mw_modules_count(modules); i-- > 0;) {
-		struct mw_module *module = mw_modules_get(modules, i);
-
-		if (module->gone && now - module->gone_ns <= within_ns && addr >= module->start && addr < module->end)
-			return module;
-	}
-	return NULL;
 }
 
 struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias, struct mw_elf *elf)

@@ -27,7 +27,6 @@ struct mw_module {
 	uint32_t major, minor;
 	bool deleted;
 	bool gone;          /* no longer mapped */
-	uint64_t gone_ns;   /* … since then, CLOCK_MONOTONIC */
 	mw_addr start, end; /* lowest and highest address of its mappings */
 	uint64_t bias;      /* address in the target = vaddr in the file + bias */
 	struct mw_elf *elf; /* NULL where the file could not be had; `why` says why */
@@ -46,7 +45,6 @@ struct mw_modules {
 	struct mw_shared_list items;
 	struct mw_module_range *ranges; /* what is mapped now, in address order */
 	size_t range_count;
-	uint64_t gone_ns;   /* when a module was last found to be gone */
 	uint64_t signature; /* of the maps that were last taken in */
 	bool valid;
 	/* Why the frames of an interpreter among them can't be had, a sentence; "": they can, or there is none. */
@@ -96,7 +94,5 @@ static inline struct mw_module *mw_modules_next(const struct mw_modules *modules
 /* The module mapped at `addr` now (its code or its data), or NULL. Binary search; fit for hot paths. Not to be called
  * while another thread refreshes. */
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr);
-/* Where none is: the last one that was mapped there, if it went no more than so many nanoseconds ago; or NULL. */
-struct mw_module *mw_modules_find_recent(const struct mw_modules *modules, mw_addr addr, uint64_t within_ns);
 
 #endif

@@ -153,6 +153,8 @@ static struct mw_error *take_modules(struct jump_process *process)
 	pid_t tid = mw_live_thread(process->pid);
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
+	/* A thread that is about to write a record holds back others', whose stacks may pass through what has gone. */
+	MW_TRY(jump_drain_stacks(process->drain));
 	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
 	if (added || removed)
 		process->unwinder->ops->flush(process->unwinder);

@@ -559,6 +559,12 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 	return err;
 }
 
+struct mw_error *jump_drain_stacks(struct jump_drain *drain)
+{
+	look_for_rings(drain);
+	return jump_stacks_take_early(drain);
+}
+
 struct mw_error *jump_drain_finish(struct jump_drain *drain)
 {
 	size_t events;

@@ -321,6 +321,11 @@ void jump_drain_destroy(struct jump_drain *drain);
  * time holds back what is later. `*events` is how many were reported. Errors: the sink's.
  */
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
+/*
+ * Tell the sink the stacks of all records, those that are held back as well: before modules that they pass through are
+ * forgotten. Errors: the sink's; MEMORY.
+ */
+struct mw_error *jump_drain_stacks(struct jump_drain *drain) MW_MUST_CHECK;
 /* How long a thread takes to fill a quarter of its ring while it runs and does little else, as was seen in the last
  * moments; UINT64_MAX: none does. */
 static inline uint64_t jump_drain_rest(const struct jump_drain *drain)
@@ -401,5 +406,8 @@ enum jump_run {
 /* Tell what a ring holds up to the time `limit`. */
 struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *reader, uint64_t limit,
 				 enum jump_run *state, uint64_t *next) MW_MUST_CHECK;
+
+/* stacks.c: the stacks that all rings hold. Errors: the sink's; MEMORY. */
+struct mw_error *jump_stacks_take_early(struct jump_drain *drain) MW_MUST_CHECK;
 
 #endif

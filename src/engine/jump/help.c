@@ -544,17 +544,11 @@ static void help_check(void *context, struct mw_raw_frame *frames, uint32_t *cou
 	}
 }
 
-/* That a record may be read late: another thread holds it back for a second at most (drain.c). */
-#define GONE_NS UINT64_C(2000000000)
-
 static uint32_t help_module(void *context, mw_addr pc)
 {
 	const struct jump_process *process = context;
 	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
 
-	/* A record is read after its module has gone where another thread was about to write one (drain.c). */
-	if (!module)
-		module = mw_modules_find_recent(process->survey.modules, pc - 1, GONE_NS);
 	return module ? module->number : MW_MODULE_NONE;
 }
 

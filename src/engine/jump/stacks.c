@@ -38,24 +38,46 @@ static void copy_payload(struct jump_drain *drain, const struct jump_reader *rea
 		memcpy(drain->payload + i * MW_RING_UNIT, unit_at(drain, reader, from + i), MW_RING_UNIT);
 }
 
+static bool tells_stack(const struct mw_ring_record *record)
+{
+	uint32_t type = mw_ring_type_of(record->mark);
+
+	return type == MW_RING_STACK || type == MW_RING_SLOW || type == MW_RING_SCRIPT;
+}
+
+/* How far a ring may be looked at ahead of its turn. */
+static uint64_t end_ahead(const struct jump_drain *drain, const struct jump_reader *reader)
+{
+	uint64_t units = (uint64_t)drain->units_mask + 1;
+	uint64_t ahead = __atomic_load_n(&reader->slot->reserved, __ATOMIC_ACQUIRE) - reader->read;
+
+	if (ahead > units * JUMP_MOST_AHEAD)
+		return reader->read;
+	return reader->read + (ahead < units ? ahead : units);
+}
+
+/* Move *unit to the first record of a stack there or behind it; false: there is none. */
+static bool seek_stack(const struct jump_drain *drain, const struct jump_reader *reader, uint64_t end,
+		       struct mw_ring_record *record, uint64_t *unit)
+{
+	for (uint64_t size; *unit < end && read_mark(drain, reader, *unit, record); *unit += size) {
+		read_rest(drain, reader, *unit, record);
+		size = jump_record_units(drain, record, end - *unit);
+		if (size == 0 || tells_stack(record))
+			return size > 0;
+	}
+	return false;
+}
+
 static bool find_stack(const struct jump_drain *drain, const struct jump_reader *reader, uint32_t id,
 		       struct mw_ring_record *record, uint64_t *unit)
 {
-	uint64_t units = (uint64_t)drain->units_mask + 1, end = reader->read;
-	uint64_t ahead = __atomic_load_n(&reader->slot->reserved, __ATOMIC_ACQUIRE) - reader->read, size;
+	uint64_t end = end_ahead(drain, reader);
 
-	if (ahead <= units * JUMP_MOST_AHEAD)
-		end += ahead < units ? ahead : units;
-	for (*unit = reader->read; *unit < end && read_mark(drain, reader, *unit, record); *unit += size) {
-		uint32_t type = mw_ring_type_of(record->mark);
-
-		read_rest(drain, reader, *unit, record);
-		size = jump_record_units(drain, record, end - *unit);
-		if (size == 0)
-			return false;
-		if ((type == MW_RING_STACK || type == MW_RING_SLOW || type == MW_RING_SCRIPT) && record->addr == id)
+	for (*unit = reader->read; seek_stack(drain, reader, end, record, unit);
+	     *unit += jump_record_units(drain, record, end - *unit))
+		if (record->addr == id)
 			return true;
-	}
 	return false;
 }
 
@@ -182,8 +204,11 @@ static struct mw_error *intern(struct jump_drain *drain, uint64_t mark, uint32_t
 
 	MW_TRY(entry_of(&drain->stacks, id, &entry));
 	*good = entry != NULL;
-	if (!entry)
+	/* It may have been reported early. */
+	if (!entry || *entry) {
+		drain->ref_count = 0;
 		return NULL;
+	}
 	if (drain->help.functions)
 		name_functions(drain, &raw);
 	if (drain->help.name)
@@ -211,6 +236,13 @@ static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t 
 		.waiting = true, .id = id, .hook = mw_ring_hook_of(mark), .count = count, .cut = cut};
 	for (uint32_t i = 0; i < count; i++)
 		kept->frames[i] = drain->frames[i].addr;
+}
+
+static bool is_known(const struct jump_drain *drain, uint32_t id)
+{
+	const uint32_t *chunk = drain->stacks.chunks[id >> JUMP_STACK_CHUNK_BITS];
+
+	return chunk && chunk[id % JUMP_STACK_CHUNK];
 }
 
 static uint64_t word_of(const struct jump_drain *drain, uint32_t number)
@@ -384,7 +416,7 @@ static struct mw_error *stack_by_walk(struct jump_drain *drain, struct jump_read
 	enum mw_stack_cut cut;
 	uint32_t count;
 
-	if (for_comparison && (!kept || !kept->waiting || kept->id != id))
+	if (for_comparison ? !kept || !kept->waiting || kept->id != id : is_known(drain, id))
 		return NULL;
 	walk(drain, size, &count, &cut);
 	if (!for_comparison)
@@ -441,6 +473,20 @@ uint32_t jump_stack_missing(struct jump_drain *drain, uint32_t id)
 		return (chunk ? chunk[id % JUMP_STACK_CHUNK] : 0) - 1;
 	}
 	return UINT32_MAX;
+}
+
+struct mw_error *jump_stacks_take_early(struct jump_drain *drain)
+{
+	for (uint32_t i = 0; i < drain->active_count; i++) {
+		const struct jump_reader *reader = drain->active[i];
+		uint64_t end = end_ahead(drain, reader), unit = reader->read;
+
+		for (struct mw_ring_record record; seek_stack(drain, reader, end, &record, &unit);
+		     unit += jump_record_units(drain, &record, end - unit))
+			if (mw_ring_hook_of(record.mark) < drain->hooks && !is_known(drain, (uint32_t)record.addr))
+				MW_TRY(emit_early(drain, reader, &record, unit));
+	}
+	return NULL;
 }
 
 struct mw_error *jump_stack_take(struct jump_drain *drain, struct jump_reader *reader,

@@ -277,6 +277,43 @@ static void test_stacks_from_elsewhere(void **state)
 	assert_int_equal(bad(rig), 0);
 }
 
+/* Stacks that are held back keep the modules that were there before some went. */
+static void test_stacks_of_modules_that_go(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_ring_slow slow = {.pc = 0x10001};
+	uint64_t unit;
+
+	begin(rig);
+	rig_thread(rig, 1);
+	rig_drain(rig);
+	rig->event_count = 0;
+	rig->walked[0] = (struct mw_raw_frame){0x10001, 9};
+	rig->walked_count = 1;
+	unit = rig_reserve(rig, 1, 1);
+	rig_put_stack(rig, 0, 10, MW_RING_COMPARE, 50, frames, 3, MW_RING_COMPLETE);
+	rig_put_slow(rig, 0, 10, MW_RING_COMPARE, 50, &slow, sizeof(slow));
+	rig_put(rig, 0, 10, MW_RING_ALLOC, 0, 50, 0x5000, 24);
+	rig_put_slow(rig, 0, 11, 0, 51, &slow, sizeof(slow));
+	rig_put(rig, 0, 11, MW_RING_ALLOC, 0, 51, 0x6000, 25);
+	rig_drain(rig);
+	assert_int_equal(rig->event_count, 0);
+	assert_null(jump_drain_stacks(rig->drain));
+	assert_int_equal(rig->stack_count, 5);
+	rig->unmapped = true;
+	rig->walked_count = 0;
+	rig_write(rig, 1, unit, 9, MW_RING_FREE, 0, NONE, 0x1000, 0);
+	rig_drain(rig);
+	assert_int_equal(rig->event_count, 3);
+	assert_int_equal(rig->stack_count, 5);
+	assert_int_equal(rig->stacks[rig->events[1].stack].frames[2].module, 3);
+	assert_int_equal(rig->stacks[rig->events[2].stack].frames[0].module, 9);
+	assert_int_equal(jump_drain_stats(rig->drain)->compared, 1);
+	assert_null(jump_drain_stacks(rig->drain));
+	assert_int_equal(rig->stack_count, 5);
+	assert_int_equal(bad(rig), 0);
+}
+
 /* What is invalid is not taken for a stack: a hook that is none, more frames than there can be. */
 static void test_nonsense_from_elsewhere(void **state)
 {
@@ -597,6 +634,7 @@ UNIT_GROUP(jump_records)
 		cmocka_unit_test_setup_teardown(test_stacks, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_slow, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stacks_from_elsewhere, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stacks_of_modules_that_go, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_nonsense_from_elsewhere, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_java, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_script, rig_setup, rig_teardown),

@@ -74,8 +74,9 @@ static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 /* Modules are of 64 KiB. */
 static uint32_t help_module(void *context, mw_addr pc)
 {
-	(void)context;
-	return (uint32_t)(pc >> 16);
+	const struct rig *rig = context;
+
+	return rig->unmapped ? MW_MODULE_NONE : (uint32_t)(pc >> 16);
 }
 
 static void help_walk(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,

@@ -46,6 +46,7 @@ struct rig {
 	/* What help says. */
 	bool dead[256]; /* by tid */
 	bool ended;     /* the process; nobody is dead then */
+	bool unmapped;  /* all modules */
 	const char *name;
 	struct mw_raw_frame walked[RIG_DEPTH + 4];
 	uint32_t walked_count;
