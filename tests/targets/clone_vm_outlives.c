@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	while (rounds < BEFORE)
 		usleep(1000);
 	if (strcmp(how, "exec") == 0)
-		execl("/bin/sleep", "sleep", "1", (char *)NULL); /* not over before it is seen to be another */
+		execl("/bin/sleep", "sleep", "3", (char *)NULL); /* not over before it is seen to be another */
 	else if (strcmp(how, "kill") == 0)
 		kill(parent, SIGKILL);
 	else
