@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -140,6 +141,33 @@ class HostileThreads(unittest.TestCase):
         before.check(self)
         target.go()
         self.assertGreater(target.done()['trees'], 0)
+        target.finish()
+
+    def test_fork_by_a_child_that_is_about_to_be_cleaned(self):
+        """Its number is less than those of processes that have been looked at: it is found all the same."""
+        if mwlive.config.engine != 'jump':
+            self.skipTest('engine trap is told of each fork by the kernel')
+        target = mwlive.Target(self, 'grandchild')
+        before = mwlive.Snapshot(target.pid)
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '1', '--quiet', '--engine', 'jump'],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=mwlive.with_fault('detach.child?'))
+        self.addCleanup(mwlive.kill_quietly, process)
+        mwlive.wait_until(lambda: any(mwlive.is_ours(m[4]) for m in mwlive.mappings(target.pid)), 'memwatch is attached')
+        target.go()
+        first = int(target.line().partition('=')[2])
+        mwlive.wait_until(lambda: mwlive.state(process.pid) == 'T', 'memwatch is about to clean the child')
+        try:
+            pathlib.Path('/proc/sys/kernel/ns_last_pid').write_text('2', encoding='ascii')
+        except OSError as err:
+            self.skipTest(f'numbers of processes can\'t be chosen: {err}')
+        target.go()
+        second = target.done()['second']
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.communicate(timeout=mwlive.PATIENCE)[1], '')
+        self.assertLess(second, first)
+        for pid in (first, second):
+            self.check_clean(before, pid)
         target.finish()
 
     def test_fork_bomb_attached_to_while_it_forks_and_left_when_it_rests(self):

@@ -25,6 +25,7 @@
 #define REST_NS      5000000
 #define MOST_BREATHS 20
 #define SEARCH_NS    UINT64_C(2000000000) /* that the memory of children is looked through for, when the window ends */
+#define MOST_SWEEPS  4
 #define BREATH_NS    1000000u
 #define PATIENCE_NS  UINT64_C(3000000000) /* to have it stopped */
 
@@ -454,24 +455,36 @@ static bool is_own_copy(pid_t pid)
 	return mw_error_none(mw_status_read(pid, &status)) && status.tracer == getpid();
 }
 
-/* Clean all that are there: looked for among the processes that began after the attach. */
-static void children_sweep(struct jump_process *process)
+/* Clean all that are there: looked for among the processes that began after the attach. True: there were some. */
+static bool sweep_once(struct jump_process *process)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *entry;
+	bool found = false;
 
-	if (!proc)
-		return;
-	process->stacks.search_until = mw_clock_ns() + SEARCH_NS;
-	while ((entry = readdir(proc))) {
+	while (proc && (entry = readdir(proc))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
 		uint64_t start;
 
 		if (pid > 0 && pid != process->pid && pid != getpid() && mw_stat_read(pid, MW_STAT_START, &start) &&
-		    start >= process->children.attach_start && holds_copy(process, pid) && !is_own_copy(pid))
+		    start >= process->children.attach_start && holds_copy(process, pid) && !is_own_copy(pid)) {
+			found = true;
+			mw_error_destroy(mw_fault("detach.child"));
 			mw_error_destroy(child_clean(process, pid));
+		}
 	}
-	closedir(proc);
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+/* One that is not clean yet may fork another, whose number may be less than those that were looked at. */
+static void children_sweep(struct jump_process *process)
+{
+	process->stacks.search_until = mw_clock_ns() + SEARCH_NS;
+	for (unsigned i = 0; i < MOST_SWEEPS && sweep_once(process); i++)
+		if (mw_clock_ns() > process->stacks.search_until)
+			break;
 }
 
 /*
