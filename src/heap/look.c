@@ -35,8 +35,7 @@ struct mw_look {
 	uint64_t begin_ns;
 	struct mw_heap_snapshot *snapshot;
 	struct mw_maps maps;
-	struct mw_hotspot_space *spaces; /* of a Java virtual machine */
-	size_t space_count;
+	struct mw_script_spaces spaces; /* of runtimes */
 	struct mw_modules *modules;
 	struct mw_blocks *blocks;
 	struct mw_classes *classes;
@@ -82,8 +81,8 @@ static struct mw_error *copy_holes(struct mw_look *look)
 /* Where they can't be read, nobody knows that memory is theirs. */
 static struct mw_error *find_spaces(struct mw_look *look)
 {
-	free(look->spaces);
-	return mw_error_if_memory(mw_hotspot_spaces_of(mw_live_thread(look->pid), &look->spaces, &look->space_count));
+	mw_script_spaces_deinit(&look->spaces);
+	return mw_error_if_memory(mw_script_spaces_of(mw_live_thread(look->pid), &look->spaces));
 }
 
 static struct mw_error *snap(struct mw_look *look)
@@ -424,8 +423,8 @@ struct mw_survey_input mw_look_survey(const struct mw_look *look)
 		.by = MW_HEAP_BY_CLASS | MW_HEAP_BY_SIZE,
 		.holes = look->options.holes,
 		.hole_count = look->options.hole_count,
-		.spaces = look->spaces,
-		.space_count = look->space_count,
+		.spaces = look->spaces.items,
+		.space_count = look->spaces.count,
 	};
 }
 
@@ -488,7 +487,7 @@ struct mw_error *mw_look_release(struct mw_look *look)
 	mw_passes_deinit(&look->passes);
 	mw_modules_destroy(look->modules);
 	mw_maps_deinit(&look->maps);
-	free(look->spaces);
+	mw_script_spaces_deinit(&look->spaces);
 	err = mw_heap_snapshot_release(look->snapshot);
 	free((struct mw_reach_hole *)(uintptr_t)look->options.holes);
 	free(look->exe);

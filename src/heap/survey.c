@@ -48,8 +48,8 @@ static struct mw_error *charge(struct account *account, const char *name, const 
 const char mw_survey_live[] = "live blocks", mw_survey_free[] = "free, kept by the allocator",
 	   mw_survey_bookkeeping[] = "allocator bookkeeping", mw_survey_anonymous[] = "other anonymous memory",
 	   mw_survey_own[] = "memwatch's own memory";
-static const char stacks[] = "stacks", java[] = "Java virtual machine", code[] = "code", data[] = "file data",
-		  shared[] = "shared memory", generated[] = "generated code", special[] = "kernel mappings (vdso)",
+static const char stacks[] = "stacks", code[] = "code", data[] = "file data", shared[] = "shared memory",
+		  generated[] = "generated code", special[] = "kernel mappings (vdso)",
 		  zeroed[] = "zeroed data of files (.bss)";
 
 /* What an arena's memory is for. */
@@ -319,13 +319,13 @@ static struct mw_image_residence residence_of_rest(struct survey *survey, struct
 	return rest;
 }
 
-/* The part of [at, end) that begins there: where it ends, and which space of a Java virtual machine it is in; NULL: in
+/* The part of [at, end) that begins there: where it ends, and which space of a runtime it is in; NULL: in
  * none. */
 static mw_addr part_of(const struct mw_survey_input *input, mw_addr at, mw_addr end,
-		       const struct mw_hotspot_space **space)
+		       const struct mw_script_space **space)
 {
 	size_t i = mw_vector_up_to(input->spaces, input->space_count, sizeof(*input->spaces),
-				   offsetof(struct mw_hotspot_space, high), at);
+				   offsetof(struct mw_script_space, high), at);
 	mw_addr part_end = end;
 
 	*space = NULL;
@@ -343,15 +343,15 @@ static struct mw_error *charge_mapping(struct survey *survey, const struct mw_im
 {
 	const char *use = use_of(survey->input->image, mapping);
 	const char *path = use == mw_survey_anonymous || use == shared ? mapping->path : "";
-	bool may_be_java = use == mw_survey_anonymous || use == generated || use == stacks;
+	bool may_be_a_space = use == mw_survey_anonymous || use == generated || use == stacks;
 
 	while (at < mapping->end) {
-		const struct mw_hotspot_space *space = NULL;
-		mw_addr end = may_be_java ? part_of(survey->input, at, mapping->end, &space) : mapping->end;
+		const struct mw_script_space *space = NULL;
+		mw_addr end = may_be_a_space ? part_of(survey->input, at, mapping->end, &space) : mapping->end;
 		struct mw_image_residence rest = residence_of_rest(survey, owned, at, end);
 
 		if (space)
-			MW_TRY(charge(&survey->account, space->is_stack ? stacks : java,
+			MW_TRY(charge(&survey->account, space->is_stack ? stacks : space->runtime,
 				      space->is_stack ? "" : space->name, rest));
 		else
 			MW_TRY(charge(&survey->account, use, path, rest));
@@ -418,7 +418,7 @@ uint64_t mw_survey_mapped(const struct mw_survey_input *input, mw_addr start, mw
 		if (from < start)
 			from = start;
 		while (from < to && use_of(image, mapping) == mw_survey_anonymous) {
-			const struct mw_hotspot_space *space;
+			const struct mw_script_space *space;
 			mw_addr part_end = part_of(input, from, to, &space);
 
 			bytes += space ? 0 : mapped_in(input, from, part_end);

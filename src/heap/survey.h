@@ -9,7 +9,7 @@
 #include "heap/classes.h"
 #include "heap/image.h"
 #include "heap/reach.h"
-#include "script/hotspot.h"
+#include "script/spaces.h"
 
 #include <memwatch/heap.h>
 
@@ -22,7 +22,7 @@ struct mw_survey_input {
 	unsigned by;                       /* enum mw_heap_by */
 	const struct mw_reach_hole *holes; /* memory of memwatch's own in the process, by address */
 	size_t hole_count;
-	const struct mw_hotspot_space *spaces; /* of a Java virtual machine, by address */
+	const struct mw_script_space *spaces; /* of runtimes, by address */
 	size_t space_count;
 };
 

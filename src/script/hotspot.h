@@ -12,6 +12,7 @@
 #ifndef MW_SCRIPT_HOTSPOT_H
 #define MW_SCRIPT_HOTSPOT_H
 
+#include "script/spaces.h"
 #include "symbol/modules.h"
 
 struct mw_hotspot;
@@ -87,24 +88,13 @@ bool mw_hotspot_has_changed(struct mw_hotspot *hotspot, pid_t tid);
 
 /* --- its memory --------------------------------------------------------------------------------------------------- */
 
-/* Address space that HotSpot has reserved, and what for. */
-struct mw_hotspot_space {
-	char name[64]; /* "Java heap", "code cache", "class space", "metaspace", "shared classes", "card table", or a
-			* thread's stack: "stack of NAME", which is that of the thread, as /proc has it */
-	bool is_stack;
-	mw_addr low, high;
-	uint64_t committed; /* bytes that can be accessed */
-	uint64_t used; /* … that held something when HotSpot last counted it, as G1 does when it collects; 0: unknown */
-};
-
 /*
- * What it says of its memory. That is not all: no structure tells where ZGC's heap, a collector's bitmaps and stacks of
- * threads that run no Java are; those of malloc's are not among them. "metaspace" is what classes were found in.
- * `*spaces` is malloc'ed, in order of addresses. The process may run. Errors: those of mw_maps_read().
+ * What it says of its memory: "Java heap", "code cache", "class space", "metaspace", "shared classes", "card table", and
+ * "stack of NAME", which is that of the thread, as /proc has it. That is not all: no structure tells where ZGC's heap, a
+ * collector's bitmaps and stacks of threads that run no Java are; those of malloc's are not among them. "metaspace" is
+ * what classes were found in. The process may run. Added to `out`, in no order. Errors: MEMORY.
  */
-struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, struct mw_hotspot_space **spaces,
-				   size_t *count) MW_MUST_CHECK;
-/* The same of a process of which nothing is known yet; 0, where it has no virtual machine, or none that is known. */
-struct mw_error *mw_hotspot_spaces_of(pid_t tid, struct mw_hotspot_space **spaces, size_t *count) MW_MUST_CHECK;
+struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, const struct mw_maps *maps,
+				   struct mw_script_spaces *out) MW_MUST_CHECK;
 
 #endif

@@ -2,9 +2,7 @@
 /* hotspot_spaces.c: what HotSpot has reserved memory for (hotspot.h). */
 #include "script/hotspot_parts.h"
 
-#include "base/cleanup.h"
-#include "base/path.h"
-#include "proc/maps.h"
+#include "base/vector.h"
 #include "proc/peek.h"
 #include "proc/status.h"
 
@@ -23,58 +21,30 @@ struct spaces {
 	struct mw_hotspot *hotspot;
 	const struct hotspot_layout *layout;
 	pid_t tid;
-	struct mw_maps maps;
+	const struct mw_maps *maps;
 	struct mw_map names; /* of threads, by the id that they know */
-	struct mw_hotspot_space *items;
-	size_t count, capacity;
-	bool no_memory;
+	struct mw_script_spaces *out;
+	struct mw_error *err; /* the first of adding one */
 };
-
-static uint64_t committed(const struct spaces *spaces, mw_addr low, mw_addr high)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < spaces->maps.count && spaces->maps.items[i].start < high; i++) {
-		const struct mw_mapping *mapping = &spaces->maps.items[i];
-		mw_addr from = mapping->start > low ? mapping->start : low;
-		mw_addr to = mapping->end < high ? mapping->end : high;
-
-		if (from < to && (mapping->read || mapping->write || mapping->exec))
-			sum += to - from;
-	}
-	return sum;
-}
 
 static bool overlaps(const struct spaces *spaces, mw_addr low, mw_addr high)
 {
-	for (size_t i = 0; i < spaces->count; i++)
-		if (low < spaces->items[i].high && spaces->items[i].low < high)
+	MW_EACH(space, spaces->out->items, spaces->out->count)
+		if (low < space->high && space->low < high)
 			return true;
 	return false;
 }
 
 /* What overlaps one that is known is invalid, or is known. */
-static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr high, uint64_t used)
+static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr high)
 {
-	struct mw_hotspot_space space = {.low = low, .high = high, .used = used};
+	struct mw_script_space space = {.runtime = "Java virtual machine", .low = low, .high = high};
 
-	if (low >= high || !low || overlaps(spaces, low, high) || spaces->count >= SPACES_MAX)
+	if (low >= high || !low || overlaps(spaces, low, high) || spaces->out->count >= SPACES_MAX || spaces->err)
 		return;
-	if (spaces->count == spaces->capacity) {
-		size_t capacity = spaces->capacity ? spaces->capacity * 2 : 64;
-		struct mw_hotspot_space *items = realloc(spaces->items, capacity * sizeof(*items));
-
-		if (!items) {
-			spaces->no_memory = true;
-			return;
-		}
-		spaces->items = items;
-		spaces->capacity = capacity;
-	}
-	space.committed = committed(spaces, low, high);
 	space.is_stack = strncmp(name, "stack of ", 9) == 0;
 	(void)snprintf(space.name, sizeof(space.name), "%s", name);
-	spaces->items[spaces->count++] = space;
+	spaces->err = mw_script_spaces_add(spaces->out, &space);
 }
 
 /* A word at a field of an object, or at a static field where that is 0. False: it is not there, or 0. */
@@ -112,22 +82,9 @@ static uint64_t flag(const struct spaces *spaces, const char *name, size_t size)
 	return 0;
 }
 
-static uint64_t used_by_g1(const struct spaces *spaces, mw_addr heap)
-{
-	static const enum hotspot_field_id ids[] = {HOTSPOT_G1_EDEN_USED, HOTSPOT_G1_SURVIVOR_USED,
-						    HOTSPOT_G1_OLD_USED};
-	uint64_t monitoring, sum = 0, value;
-
-	if (!flag(spaces, "UseG1GC", 1) || !word(spaces, heap, HOTSPOT_G1_MONITORING, &monitoring))
-		return 0;
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-		sum += word(spaces, monitoring, ids[i], &value) ? value : 0;
-	return sum;
-}
-
 static void add_java_heap(struct spaces *spaces)
 {
-	uint64_t heap, region, low, words, used;
+	uint64_t heap, region, low, words;
 
 	if (!word(spaces, 0, HOTSPOT_JAVA_HEAP, &heap) || !spaces->layout->fields[HOTSPOT_JAVA_HEAP_RESERVED].there)
 		return;
@@ -135,8 +92,7 @@ static void add_java_heap(struct spaces *spaces)
 	if (!word(spaces, region, HOTSPOT_REGION_START, &low) || !word(spaces, region, HOTSPOT_REGION_WORDS, &words) ||
 	    words > (UINT64_MAX - low) / WORD)
 		return;
-	used = used_by_g1(spaces, heap);
-	add(spaces, "Java heap", low, low + words * WORD, used <= words * WORD ? used : 0);
+	add(spaces, "Java heap", low, low + words * WORD);
 }
 
 /* Which bytes of the heap were written to, for collectors that have generations. */
@@ -148,7 +104,7 @@ static void add_card_table(struct spaces *spaces)
 	    word(spaces, 0, HOTSPOT_BARRIERS, &barriers) && word(spaces, barriers, HOTSPOT_BARRIERS_CARDS, &cards) &&
 	    word(spaces, cards, HOTSPOT_CARDS_MAP, &map) && word(spaces, cards, HOTSPOT_CARDS_SIZE, &size) &&
 	    size <= UINT64_MAX - map)
-		add(spaces, "card table", map, map + size, 0);
+		add(spaces, "card table", map, map + size);
 }
 
 /* --- classes ------------------------------------------------------------------------------------------------------ */
@@ -163,9 +119,7 @@ static struct mw_hotspot_range room_at(const struct spaces *spaces, mw_addr addr
 {
 	struct mw_hotspot_range room = {0, UINT64_MAX};
 
-	for (size_t i = 0; i < spaces->count; i++) {
-		const struct mw_hotspot_space *space = &spaces->items[i];
-
+	MW_EACH(space, spaces->out->items, spaces->out->count) {
 		if (space->high <= addr && space->high > room.low)
 			room.low = space->high;
 		if (space->low > addr && space->low < room.high)
@@ -181,7 +135,7 @@ static mw_addr begin_of(const struct spaces *spaces, const struct mw_mapping *ma
 {
 	mw_addr low = mapping->start, start = mapping->start > floor ? mapping->start : floor;
 
-	for (const struct mw_mapping *before = mapping; before > spaces->maps.items; before--, low = before->start)
+	for (const struct mw_mapping *before = mapping; before > spaces->maps->items; before--, low = before->start)
 		if (before[-1].end != before->start || !is_anonymous(&before[-1]) || addr - before[-1].start > within)
 			break;
 	if (low < floor)
@@ -198,14 +152,14 @@ static mw_addr begin_of(const struct spaces *spaces, const struct mw_mapping *ma
 /* Classes are where one was found, and in what is reserved for more of them. */
 static void add_classes(struct spaces *spaces, const char *name, mw_addr addr, uint64_t reserved)
 {
-	const struct mw_mapping *mapping = mw_maps_find(&spaces->maps, addr), *end;
+	const struct mw_mapping *mapping = mw_maps_find(spaces->maps, addr), *end;
 	struct mw_hotspot_range room = room_at(spaces, addr);
 	mw_addr low, high;
 
 	if (!mapping || !is_anonymous(mapping) || !mapping->write || overlaps(spaces, addr, addr + 1))
 		return;
 	low = begin_of(spaces, mapping, addr, room.low, reserved);
-	end = spaces->maps.items + spaces->maps.count;
+	end = spaces->maps->items + spaces->maps->count;
 	for (high = mapping->start; mapping < end && mapping->start == high && is_anonymous(mapping); mapping++)
 		high = mapping->end;
 	if (high > room.high)
@@ -213,7 +167,7 @@ static void add_classes(struct spaces *spaces, const char *name, mw_addr addr, u
 	if (high - low > reserved)
 		high = low + reserved;
 	if (addr < high)
-		add(spaces, name, low, high, 0);
+		add(spaces, name, low, high);
 }
 
 /* The first class of each loader: it stands in the class space, its constants in metaspace. */
@@ -225,7 +179,7 @@ static void add_metaspace(struct spaces *spaces)
 	const struct hotspot_field *layout = &spaces->layout->fields[HOTSPOT_KLASS_LAYOUT];
 
 	if (word(spaces, 0, HOTSPOT_ARCHIVE_LOW, &low) && word(spaces, 0, HOTSPOT_ARCHIVE_HIGH, &high))
-		add(spaces, "shared classes", low, high, 0);
+		add(spaces, "shared classes", low, high);
 	if (!word(spaces, 0, HOTSPOT_LOADERS, &loader))
 		return;
 	for (unsigned i = 0; i < LOADERS_MAX; i++) {
@@ -285,7 +239,7 @@ static void add_stack(struct spaces *spaces, mw_addr thread)
 		if (known)
 			(void)snprintf(name, sizeof(name), "stack of %s", known);
 	}
-	add(spaces, name, base - size, base, 0);
+	add(spaces, name, base - size, base);
 }
 
 static void add_stacks(struct spaces *spaces)
@@ -305,82 +259,20 @@ static void add_stacks(struct spaces *spaces)
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
 
-static int by_address(const void *a, const void *b)
+struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, const struct mw_maps *maps,
+				   struct mw_script_spaces *out)
 {
-	const struct mw_hotspot_space *left = a, *right = b;
-
-	return (left->low > right->low) - (left->low < right->low);
-}
-
-struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, struct mw_hotspot_space **out, size_t *count)
-{
-	struct spaces spaces = {.hotspot = hotspot, .layout = &hotspot->layout, .tid = tid};
+	struct spaces spaces = {.hotspot = hotspot, .layout = &hotspot->layout, .tid = tid, .maps = maps, .out = out};
 	void *name;
 
-	MW_TRY(mw_maps_read(tid, &spaces.maps));
 	add_java_heap(&spaces);
 	for (unsigned i = 0; i < hotspot->heap_count; i++)
-		add(&spaces, "code cache", hotspot->heaps[i].low, hotspot->heaps[i].high, 0);
+		add(&spaces, "code cache", hotspot->heaps[i].low, hotspot->heaps[i].high);
 	add_card_table(&spaces);
 	add_metaspace(&spaces);
 	add_stacks(&spaces);
 	for (size_t i = 0; mw_map_next(&spaces.names, &i, &name);)
 		free(name);
 	mw_map_deinit(&spaces.names);
-	mw_maps_deinit(&spaces.maps);
-	if (spaces.no_memory) {
-		free(spaces.items);
-		return mw_error_nomem();
-	}
-	if (spaces.count)
-		qsort(spaces.items, spaces.count, sizeof(*spaces.items), by_address);
-	*out = spaces.items;
-	*count = spaces.count;
-	return NULL;
-}
-
-/* Only the library itself is wanted. */
-static struct mw_error *read_library(pid_t tid, struct mw_maps *out)
-{
-	size_t kept = 0;
-
-	MW_TRY(mw_maps_read(tid, out));
-	for (size_t i = 0; i < out->count; i++) {
-		if (out->items[i].inode && strcmp(mw_path_name(out->items[i].path), "libjvm.so") == 0)
-			out->items[kept++] = out->items[i];
-		else
-			free(out->items[i].path);
-	}
-	out->count = kept;
-	return NULL;
-}
-
-static struct mw_error *spaces_of(struct mw_modules *modules, struct mw_hotspot *hotspot, const struct mw_maps *library,
-				  pid_t tid, struct mw_hotspot_space **spaces, size_t *count)
-{
-	MW_TRY(mw_modules_refresh(modules, tid, library, NULL, NULL));
-	MW_TRY(mw_hotspot_take_in(hotspot, tid));
-	return mw_hotspot_is_there(hotspot) ? mw_hotspot_spaces(hotspot, tid, spaces, count) : NULL;
-}
-
-struct mw_error *mw_hotspot_spaces_of(pid_t tid, struct mw_hotspot_space **spaces, size_t *count)
-{
-	MW_CLEANUP(mw_maps_deinit) struct mw_maps library = {0};
-	struct mw_modules *modules = NULL;
-	struct mw_hotspot *hotspot = NULL;
-	struct mw_error *err;
-
-	*spaces = NULL;
-	*count = 0;
-	MW_TRY(read_library(tid, &library));
-	if (!library.count)
-		return NULL;
-	err = mw_modules_create(&modules);
-	if (!err)
-		err = mw_hotspot_create(modules, &hotspot);
-	if (!err)
-		err = spaces_of(modules, hotspot, &library, tid, spaces, count);
-	mw_hotspot_destroy(hotspot);
-	mw_modules_destroy(modules);
-	return err;
+	return spaces.err;
 }

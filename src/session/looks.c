@@ -17,7 +17,7 @@
 #include "proc/peek.h"
 #include "proc/root.h"
 #include "proc/status.h"
-#include "script/hotspot.h"
+#include "script/spaces.h"
 #include "symbol/distribution.h"
 #include "view/heaps.h"
 
@@ -246,24 +246,26 @@ static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_
 	return mw_regions_mark(regions, marks, arenas->heap_count);
 }
 
-/* What a Java virtual machine has reserved memory for. Where that can't be read, it stays what it is. */
-static struct mw_error *mark_java(pid_t tid, struct mw_regions *regions)
+/* What runtimes have reserved memory for. Where that can't be read, it stays what it is. */
+static struct mw_error *mark_spaces(pid_t tid, struct mw_regions *regions)
 {
-	MW_FREE struct mw_hotspot_space *spaces = NULL;
+	MW_CLEANUP(mw_script_spaces_deinit) struct mw_script_spaces spaces = {0};
 	MW_FREE struct mw_region_mark *marks = NULL;
-	size_t count = 0;
 
-	MW_TRY(mw_error_if_memory(mw_hotspot_spaces_of(tid, &spaces, &count)));
-	if (!count)
+	MW_TRY(mw_error_if_memory(mw_script_spaces_of(tid, &spaces)));
+	if (!spaces.count)
 		return NULL;
-	marks = calloc(count, sizeof(*marks));
+	marks = calloc(spaces.count, sizeof(*marks));
 	if (!marks)
 		return mw_error_nomem();
-	for (size_t i = 0; i < count; i++)
-		marks[i] = (struct mw_region_mark){spaces[i].low, spaces[i].high,
-						   spaces[i].is_stack ? MW_REGION_STACK : MW_REGION_ANONYMOUS,
-						   spaces[i].is_stack ? NULL : spaces[i].name};
-	return mw_regions_mark(regions, marks, count);
+	for (size_t i = 0; i < spaces.count; i++) {
+		const struct mw_script_space *space = &spaces.items[i];
+
+		marks[i] = (struct mw_region_mark){space->low, space->high,
+						   space->is_stack ? MW_REGION_STACK : MW_REGION_ANONYMOUS,
+						   space->is_stack ? NULL : space->name};
+	}
+	return mw_regions_mark(regions, marks, spaces.count);
 }
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
@@ -325,7 +327,7 @@ static struct mw_error *look_at(const struct look *look, struct mw_space_snapsho
 
 	MW_TRY(mw_regions_read(tid, &snapshot->regions));
 	MW_TRY(leave_out_own(&snapshot->regions, look->own));
-	MW_TRY(mark_java(tid, &snapshot->regions));
+	MW_TRY(mark_spaces(tid, &snapshot->regions));
 	MW_TRY(find_arenas(tid, &snapshot->regions, mw_clock_ns() + look->walk_ns, &arenas));
 	MW_TRY(mark_arenas(&snapshot->regions, &arenas));
 	snapshot->moment.arena_used = arenas.total.used;

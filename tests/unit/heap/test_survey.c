@@ -25,7 +25,7 @@ struct rig {
 	bool resident[PAGES], swapped[PAGES];
 	struct mw_image_mapping mappings[MAPPINGS];
 	struct mw_image_run runs[PAGES];
-	struct mw_hotspot_space spaces[SPACES];
+	struct mw_script_space spaces[SPACES];
 	struct mw_image image;
 	struct mw_blocks *blocks;
 	struct mw_modules *modules;
@@ -145,10 +145,11 @@ static void make_spaces(struct rig *rig)
 	mw_addr at = BASE;
 
 	for (size_t i = 0; i < SPACES; i++) {
-		struct mw_hotspot_space *space = &rig->spaces[i];
+		struct mw_script_space *space = &rig->spaces[i];
 
 		space->low = at + PAGE * roll(rig, 20);
 		space->high = at = space->low + PAGE * (1 + roll(rig, 50));
+		space->runtime = "Java virtual machine";
 		strcpy(space->name, "Java heap");
 		for (mw_addr byte = space->low; byte < space->high; byte++)
 			if (rig->uses[byte - BASE] == OTHER)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* spaces.h: what the runtimes of languages have a process's memory for, found from outside. */
+#ifndef MW_SCRIPT_SPACES_H
+#define MW_SCRIPT_SPACES_H
+
+#include "proc/maps.h"
+
+/* Address space that a runtime has reserved, and what for. */
+struct mw_script_space {
+	const char *runtime; /* what has it, static text: "Java virtual machine" */
+	char name[64];       /* as in hotspot.h */
+	bool is_stack;       /* a thread's, which is "stack of NAME" */
+	mw_addr low, high;
+};
+
+/* Zero-initialise; mw_script_spaces_deinit frees. */
+struct mw_script_spaces {
+	struct mw_script_space *items;
+	size_t count, capacity;
+};
+
+/* Those of all runtimes that are known, in order of addresses, none over another. The process may run. After an error there
+ * are none. Errors: MEMORY; those of mw_maps_read(). */
+struct mw_error *mw_script_spaces_of(pid_t tid, struct mw_script_spaces *out) MW_MUST_CHECK;
+void mw_script_spaces_deinit(struct mw_script_spaces *spaces);
+
+/* For runtimes: one more. Errors: MEMORY. */
+struct mw_error *mw_script_spaces_add(struct mw_script_spaces *spaces,
+				      const struct mw_script_space *space) MW_MUST_CHECK;
+
+#endif
