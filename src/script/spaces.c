@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/vector.h"
 #include "script/hotspot.h"
+#include "script/v8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,26 @@ static struct mw_error *add_java(pid_t tid, const struct mw_maps *maps, struct m
 	return err;
 }
 
+static struct mw_error *add_javascript(pid_t tid, const struct mw_maps *maps, struct mw_script_spaces *out)
+{
+	const struct mw_mapping *file = mw_v8_file(tid, maps);
+	struct mw_modules *modules;
+	struct mw_v8 *v8 = NULL;
+	struct mw_error *err;
+
+	if (!file)
+		return NULL;
+	MW_TRY(open_file(tid, maps, file, &modules));
+	err = mw_v8_create(modules, &v8);
+	if (!err)
+		err = mw_v8_take_in(v8, tid);
+	if (!err)
+		err = mw_v8_spaces(v8, tid, maps, out);
+	mw_v8_destroy(v8);
+	mw_modules_destroy(modules);
+	return err;
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct mw_script_space *left = a, *right = b;
@@ -82,6 +103,8 @@ struct mw_error *mw_script_spaces_of(pid_t tid, struct mw_script_spaces *out)
 	*out = (struct mw_script_spaces){0};
 	if (!err)
 		err = add_java(tid, &maps, out);
+	if (!err)
+		err = add_javascript(tid, &maps, out);
 	if (err) {
 		mw_script_spaces_deinit(out);
 		return err;

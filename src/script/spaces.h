@@ -8,7 +8,7 @@
 /* Address space that a runtime has reserved, and what for. */
 struct mw_script_space {
 	const char *runtime; /* what has it, static text: "Java virtual machine" */
-	char name[64];       /* as in hotspot.h */
+	char name[64];       /* as in hotspot.h and v8.h */
 	bool is_stack;       /* a thread's, which is "stack of NAME" */
 	mw_addr low, high;
 };

@@ -12,6 +12,7 @@
 #ifndef MW_SCRIPT_V8_H
 #define MW_SCRIPT_V8_H
 
+#include "script/spaces.h"
 #include "symbol/modules.h"
 
 #include <memwatch/event.h>
@@ -42,5 +43,19 @@ struct mw_error *mw_v8_learn(struct mw_v8 *v8, pid_t tid, const struct mw_javasc
  */
 void mw_v8_name(const struct mw_v8 *v8, const struct mw_raw_stack *native, const struct mw_javascript *functions,
 		struct mw_raw_frame *out, uint32_t capacity, uint32_t *count, bool *truncated);
+
+/* --- its memory --------------------------------------------------------------------------------------------------- */
+
+/* The file that V8 is in, by a mapping of it, in a process where V8 has a heap, of any version; NULL: there is none. The
+ * process may run. */
+const struct mw_mapping *mw_v8_file(pid_t tid, const struct mw_maps *maps);
+/*
+ * What of the process's memory is V8's heap: by its spaces, as v8.getHeapSpaceStatistics() calls them ("V8 old_space"), of
+ * all isolates together; and "V8 freed chunks", which are in no space any more: V8 12 and later keep them for later. Of a
+ * version that is not known it is "V8 heap", as far as its chunks look like those of one that is. Memory of the code range that
+ * holds no code yet is not among it. The process may run. Added to `out`. Errors: MEMORY.
+ */
+struct mw_error *mw_v8_spaces(const struct mw_v8 *v8, pid_t tid, const struct mw_maps *maps,
+			      struct mw_script_spaces *out) MW_MUST_CHECK;
 
 #endif
