@@ -66,10 +66,10 @@ struct mw_runtime {
 	const char *symbol;             /* that a program defines which holds it; NULL: none */
 	const char *const *environment; /* settings that have it take each block from malloc; NULL: there are none */
 	const char *heap;               /* what it keeps in anonymous mappings; NULL: nothing */
-	const char *region;             /* … as these are named in an address space, where they are known; or NULL */
-	const char *text;               /* what a report does not show, and how it is seen */
-	bool collects;                  /* by tracing: what nobody needs any more stays until its collector runs */
-	const char *hook;               /* whose hook tells of its objects; NULL: there is none */
+	const char *region; /* … how these' names begin in an address space, where they are known; or NULL */
+	const char *text;   /* what a report does not show, and how it is seen */
+	bool collects;      /* by tracing: what nobody needs any more stays until its collector runs */
+	const char *hook;   /* whose hook tells of its objects; NULL: there is none */
 };
 
 /* So many rows; a set of them is a mask, bit n for row n. */

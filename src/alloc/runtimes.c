@@ -22,7 +22,7 @@ const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	{"v8",
 	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
 	      "libQt5WebEngineCore"),
-	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap", NULL,
+	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap", "V8 ",
 	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot shows what is in it (Node: "
 	 "--inspect, or --heapsnapshot-signal=SIGUSR2; a browser: its developer tools).",
 	 true, NULL},

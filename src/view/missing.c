@@ -117,20 +117,30 @@ static bool has_both_ends(const struct mw_report *report)
 	       report->window.to >= report->window.seconds;
 }
 
-/* Of the mappings that are named so. */
+/* Of the mappings whose names begin so. */
 static void find_heap_growth(const struct mw_report *report, const char *region, struct mw_report_runtime *runtime)
 {
+	uint64_t start = 0, end = 0, blocks = 0;
+	bool found = false;
+
 	for (size_t i = 0; region && has_both_ends(report) && i < report->space->named_count; i++) {
 		const struct mw_report_named *named = &report->space->named[i];
-		uint64_t start = named->start.resident, end = named->end.resident;
 
-		if (strcmp(named->name, region) != 0 || start == MW_SIZE_UNKNOWN || end == MW_SIZE_UNKNOWN ||
-		    named->blocks == MW_SIZE_UNKNOWN)
+		if (strncmp(named->name, region, strlen(region)) != 0)
 			continue;
-		runtime->has_growth = true;
-		runtime->growth = end > start ? end - start : 0;
-		runtime->blocks = named->blocks < runtime->growth ? named->blocks : runtime->growth;
+		if (named->start.resident == MW_SIZE_UNKNOWN || named->end.resident == MW_SIZE_UNKNOWN ||
+		    named->blocks == MW_SIZE_UNKNOWN)
+			return;
+		found = true;
+		start += named->start.resident;
+		end += named->end.resident;
+		blocks += named->blocks;
 	}
+	if (!found)
+		return;
+	runtime->has_growth = true;
+	runtime->growth = end > start ? end - start : 0;
+	runtime->blocks = blocks < runtime->growth ? blocks : runtime->growth;
 }
 
 static struct mw_error *find_runtimes(const struct mw_summary_input *input, struct mw_arena *arena,

@@ -57,6 +57,9 @@ class Space(unittest.TestCase):
         for name in ('V8 old_space', 'V8 large_object_space'):
             self.assertGreaterEqual(last[name][0] - first[name][0], (workers + 1) * KEPT * MIB)
             self.assertTrue(first[name][0] <= named[name]['start']['reserved'] < last[name][0])
+        grown = sum(item['end']['resident'] - item['start']['resident'] for item in named.values())
+        runtime, = report['runtimes']
+        self.assertEqual((runtime['name'], runtime['growth']), ('v8', grown))
 
     def check_account(self, workers):
         target, told = self.start(workers)
