@@ -10,11 +10,11 @@
 
 #define WORD       8u
 #define PAGE       4096u
-#define ALIGNMENT  (256u << 10) /* of a chunk, which the heap is made of */
-#define HEADER_MAX (4 * PAGE)   /* bytes from its beginning to its objects */
-#define REST_MAX   (2 * PAGE)   /* … from their end to its own: to the next page, and a guard page */
-#define CHUNK_MAX  (UINT64_C(1) << 40)
-#define TRIES_MAX  (1u << 18) /* addresses that are looked at: 64 GiB, one by one */
+#define ALIGNMENT  (256u << 10)        /* of a chunk, which the heap is made of */
+#define HEADER_MAX (4 * PAGE)          /* bytes from its beginning to its objects */
+#define REST_MAX   (2 * PAGE)          /* … from their end to its own: to the next page, and a guard page */
+#define CHUNK_MAX  (UINT64_C(4) << 30) /* the largest objects have 1 GiB */
+#define TRIES_MAX  (1u << 18)          /* addresses that are looked at: 64 GiB, one by one */
 #define SPACES     14u
 
 /* Words in a chunk: its flags, … */
