@@ -37,6 +37,9 @@ struct mw_heap_line {
 	const char *name; /* static: "live blocks", "free, kept by the allocator", "stacks" */
 	char *detail;     /* "glibc 2.36", "main"; may be "" */
 	uint64_t bytes, swapped;
+	/* What a runtime has reserved for it, what of that can be accessed, and what holds something as it counts; 0: it does
+	 * not say. */
+	uint64_t reserved, committed, used;
 };
 
 struct mw_heap_figures {

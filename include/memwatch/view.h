@@ -338,10 +338,16 @@ struct mw_report_unattributed {
 	const char *path; /* "" for none */
 };
 
+/* Bytes as a runtime tells them; 0: it does not. */
+struct mw_report_use {
+	uint64_t committed, used;
+};
+
 /* Anonymous mappings of one name: what a runtime has them for, or whoever made them (PR_SET_VMA). */
 struct mw_report_named {
 	const char *name;
 	struct mw_report_region start, end;
+	struct mw_report_use use_at_start, use_at_end;
 	uint64_t blocks; /* what of the end's `resident` are blocks that were not freed */
 };
 

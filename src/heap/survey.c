@@ -343,7 +343,7 @@ static struct mw_error *charge_mapping(struct survey *survey, const struct mw_im
 {
 	const char *use = use_of(survey->input->image, mapping);
 	const char *path = use == mw_survey_anonymous || use == shared ? mapping->path : "";
-	bool may_be_a_space = use == mw_survey_anonymous || use == generated || use == stacks;
+	bool may_be_a_space = use == mw_survey_anonymous || use == generated || use == stacks || use == shared;
 
 	while (at < mapping->end) {
 		const struct mw_script_space *space = NULL;
@@ -358,6 +358,25 @@ static struct mw_error *charge_mapping(struct survey *survey, const struct mw_im
 		at = end;
 	}
 	return NULL;
+}
+
+/* What runtimes say of what they have, beside how much of it is resident. */
+static void tell_spaces(const struct mw_survey_input *input, const struct account *account)
+{
+	for (size_t i = 0; i < input->space_count; i++) {
+		const struct mw_script_space *space = &input->spaces[i];
+
+		for (size_t j = 0; j < account->count && !space->is_stack; j++) {
+			struct mw_heap_line *line = &account->lines[j];
+
+			if (line->name != space->runtime || strcmp(line->detail, space->name) != 0)
+				continue;
+			line->reserved += space->high - space->low;
+			line->committed += space->committed;
+			line->used += space->used;
+			break;
+		}
+	}
 }
 
 /* What of the mappings no allocator has. */
@@ -376,6 +395,7 @@ static struct mw_error *charge_mappings(struct survey *survey)
 				      residence_of_rest(survey, &owned, mapping->start, at)));
 		MW_TRY(charge_mapping(survey, mapping, at, &owned));
 	}
+	tell_spaces(survey->input, &survey->account);
 	return charge(&survey->account, mw_survey_own, "", survey->own);
 }
 

@@ -49,7 +49,14 @@ static json_t *bytes_value(uint64_t bytes)
 
 static json_t *line_value(const struct mw_heap_line *line)
 {
-	return MW_OBJECT(MW_OF(line, name), MW_OF(line, detail), MW_OF(line, bytes), MW_OF(line, swapped));
+	json_t *value = MW_OBJECT(MW_OF(line, name), MW_OF(line, detail), MW_OF(line, bytes), MW_OF(line, swapped));
+
+	if (line->reserved) {
+		mw_json_set(&value, "reserved", MW_VALUE(line->reserved));
+		mw_json_set(&value, "committed", MW_VALUE(line->committed));
+		mw_json_set(&value, "used", line->used ? MW_VALUE(line->used) : json_null());
+	}
+	return value;
 }
 
 static json_t *allocator_value(const struct mw_heap_figures *figures)

@@ -37,10 +37,24 @@ static json_t *unattributed_value(const struct mw_report_unattributed *item)
 			 MW_KEY("path", item->path && *item->path ? item->path : NULL));
 }
 
+static json_t *told_value(uint64_t bytes)
+{
+	return bytes ? MW_VALUE(bytes) : json_null();
+}
+
+static json_t *named_moment_value(const struct mw_report_region *region, const struct mw_report_use *use)
+{
+	json_t *value = region_value(region);
+
+	mw_json_set(&value, "committed", told_value(use->committed));
+	mw_json_set(&value, "used", told_value(use->used));
+	return value;
+}
+
 static json_t *named_value(const struct mw_report_named *named)
 {
-	return MW_OBJECT(MW_OF(named, name), MW_KEY("start", region_value(&named->start)),
-			 MW_KEY("end", region_value(&named->end)), MW_OF(named, blocks));
+	return MW_OBJECT(MW_OF(named, name), MW_KEY("start", named_moment_value(&named->start, &named->use_at_start)),
+			 MW_KEY("end", named_moment_value(&named->end, &named->use_at_end)), MW_OF(named, blocks));
 }
 
 json_t *mw_json_space(const struct mw_report_space *space)

@@ -295,7 +295,15 @@ static void put_account(struct writer *writer)
 		mw_line_put(line, *item->detail ? ": " : "", item->detail);
 		if (item->swapped)
 			mw_line_printf(line, " (and %s swapped out)", mw_show_size(item->swapped).text);
-		mw_text_line(&writer->text, MW_STYLE_PLAIN);
+		if (item->used || item->committed != item->reserved)
+			mw_line_printf(line, ", %s reserved, %s committed", mw_show_size(item->reserved).text,
+				       mw_show_size(item->committed).text);
+		if (item->used)
+			mw_line_printf(line, ", %s used", mw_show_size(item->used).text);
+		if (item->reserved)
+			mw_text_paragraph(&writer->text, 24);
+		else
+			mw_text_line(&writer->text, MW_STYLE_PLAIN);
 	}
 	if (heap->page_tables != MW_SIZE_UNKNOWN)
 		MW_TEXT_ROW(&writer->text, "  %10s %7s  page tables, beside all this",

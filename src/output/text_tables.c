@@ -77,6 +77,23 @@ static int by_most(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
+/* At the window's end, and what has changed. Where all is committed and nothing else is known there is nothing to say. */
+static void put_use(struct mw_text *text, const struct mw_report_named *named)
+{
+	const struct mw_report_use *start = &named->use_at_start, *end = &named->use_at_end;
+	struct mw_line *line = &text->line;
+
+	if (!end->committed || (!end->used && end->committed == named->end.reserved))
+		return;
+	mw_line_printf(line, "      %s reserved, %s committed", mw_show_size(named->end.reserved).text,
+		       mw_show_size(end->committed).text);
+	if (end->used)
+		mw_line_printf(line, ", %s used", mw_show_size(end->used).text);
+	if (end->used && start->used && end->used != start->used)
+		mw_line_printf(line, " (%s)", mw_show_change(start->used, end->used).text);
+	mw_text_paragraph(text, 8);
+}
+
 /* Parts of the line above. */
 static void put_named(struct mw_text *text, enum measure first, enum measure last)
 {
@@ -101,6 +118,8 @@ static void put_named(struct mw_text *text, enum measure first, enum measure las
 			put_change(line, measure == RESERVED ? start->reserved : start->resident,
 				   measure == RESERVED ? end->reserved : end->resident);
 		mw_text_line(text, MW_STYLE_PLAIN);
+		if (first == RESERVED)
+			put_use(text, order[i]);
 	}
 	free(order);
 }

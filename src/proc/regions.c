@@ -69,14 +69,35 @@ struct builder {
 	size_t capacity;
 };
 
-/* Add [start, end) of a region, as a mark has it (NULL: none). */
-static struct mw_error *add_piece(struct builder *builder, const struct mw_region *whole, mw_addr start, mw_addr end,
-				  const struct mw_region_mark *mark)
+static uint64_t take(uint64_t *figure)
+{
+	uint64_t taken = *figure;
+
+	*figure = 0;
+	return taken;
+}
+
+static bool applies_to(const struct mw_region_mark *mark, const struct mw_region *whole)
+{
+	switch (mark->kind) {
+	case MW_REGION_KIND_COUNT:
+		return false;
+	case MW_REGION_OWN:
+		return true;
+	case MW_REGION_ANONYMOUS:
+		return whole->kind == MW_REGION_ANONYMOUS || whole->kind == MW_REGION_SHARED;
+	default:
+		return whole->kind == MW_REGION_ANONYMOUS;
+	}
+}
+
+/* Add [start, end) of a region, as a mark has it (NULL: none). Figures go with the first piece. */
+static struct mw_error *add_piece(struct builder *builder, struct mw_region *whole, mw_addr start, mw_addr end,
+				  struct mw_region_mark *mark)
 {
 	struct mw_regions *regions = &builder->regions;
 	struct mw_region piece = *whole;
-	bool applies = mark && mark->kind != MW_REGION_KIND_COUNT &&
-		       (whole->kind == MW_REGION_ANONYMOUS || mark->kind == MW_REGION_OWN);
+	bool applies = mark && applies_to(mark, whole);
 
 	if (start >= end)
 		return NULL;
@@ -87,6 +108,8 @@ static struct mw_error *add_piece(struct builder *builder, const struct mw_regio
 	piece.resident = MW_SIZE_UNKNOWN;
 	if (applies)
 		piece.kind = mark->kind;
+	piece.committed = take(applies ? &mark->committed : &whole->committed);
+	piece.used = take(applies ? &mark->used : &whole->used);
 	piece.path = strdup(applies && mark->path ? mark->path : whole->path);
 	if (!piece.path)
 		return mw_error_nomem();
@@ -95,26 +118,26 @@ static struct mw_error *add_piece(struct builder *builder, const struct mw_regio
 }
 
 /* Split one region at the marks from *next on; *next is the first that may reach beyond the region. */
-static struct mw_error *split(struct builder *builder, const struct mw_region *whole,
-			      const struct mw_region_mark *marks, size_t count, size_t *next)
+static struct mw_error *split(struct builder *builder, struct mw_region whole, struct mw_region_mark *marks,
+			      size_t count, size_t *next)
 {
-	mw_addr at = whole->start;
+	mw_addr at = whole.start;
 	size_t i = *next;
 
 	while (i < count && marks[i].end <= at)
 		i++;
 	*next = i;
-	for (; i < count && marks[i].start < whole->end; i++) {
+	for (; i < count && marks[i].start < whole.end; i++) {
 		mw_addr start = marks[i].start > at ? marks[i].start : at;
-		mw_addr end = marks[i].end < whole->end ? marks[i].end : whole->end;
+		mw_addr end = marks[i].end < whole.end ? marks[i].end : whole.end;
 
 		if (start >= end)
 			continue;
-		MW_TRY(add_piece(builder, whole, at, start, NULL));
-		MW_TRY(add_piece(builder, whole, start, end, &marks[i]));
+		MW_TRY(add_piece(builder, &whole, at, start, NULL));
+		MW_TRY(add_piece(builder, &whole, start, end, &marks[i]));
 		at = end;
 	}
-	return add_piece(builder, whole, at, whole->end, NULL);
+	return add_piece(builder, &whole, at, whole.end, NULL);
 }
 
 static int compare_marks(const void *left, const void *right)
@@ -154,7 +177,7 @@ struct mw_error *mw_regions_mark(struct mw_regions *regions, struct mw_region_ma
 
 	count = tidy_marks(marks, count);
 	for (size_t i = 0; i < regions->count; i++) {
-		struct mw_error *err = split(&builder, &regions->items[i], marks, count, &next);
+		struct mw_error *err = split(&builder, regions->items[i], marks, count, &next);
 
 		if (err) {
 			mw_regions_deinit(&builder.regions);

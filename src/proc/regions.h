@@ -17,8 +17,9 @@ struct mw_region {
 	mw_addr start, end;
 	enum mw_region_kind kind;
 	bool read, write, exec;
-	uint64_t resident; /* bytes; MW_SIZE_UNKNOWN until measured, and where it can't be */
-	char *path;        /* as in mw_mapping, or a mark's; "" for none */
+	uint64_t resident;        /* bytes; MW_SIZE_UNKNOWN until measured, and where it can't be */
+	char *path;               /* as in mw_mapping, or a mark's; "" for none */
+	uint64_t committed, used; /* the mark's, which stand at the first region of it; 0: not told */
 };
 
 /* In address order. Zero-initialise; mw_regions_deinit frees. */
@@ -32,6 +33,7 @@ struct mw_region_mark {
 	mw_addr start, end;
 	enum mw_region_kind kind; /* MW_REGION_KIND_COUNT: leave the kind, only make them regions of their own */
 	const char *path;         /* NULL: leave it */
+	uint64_t committed, used; /* what is told of it; 0: nothing */
 };
 
 /*
@@ -44,8 +46,8 @@ void mw_regions_deinit(struct mw_regions *regions);
 
 /*
  * Split regions where marks begin and end, and give what they cover their kind. A mark of a kind is for anonymous
- * memory alone; MW_REGION_OWN is for all. `marks` is put in order; where two overlap the one that begins later has
- * what is left. Errors: MEMORY, with the regions as they were.
+ * memory alone; MW_REGION_OWN is for all, and MW_REGION_ANONYMOUS for shared memory as well. `marks` is put in order and
+ * used up; where two overlap the one that begins later has what is left. Errors: MEMORY, with the regions as they were.
  */
 struct mw_error *mw_regions_mark(struct mw_regions *regions, struct mw_region_mark *marks, size_t count) MW_MUST_CHECK;
 

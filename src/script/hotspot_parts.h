@@ -97,6 +97,44 @@ enum hotspot_field_id {
 	HOTSPOT_FLAG_COUNT, /* static */
 	HOTSPOT_FLAG_NAME,
 	HOTSPOT_FLAG_VALUE, /* its address */
+	/* For what of the Java heap is in use (hotspot_heap.c): of each collector those that its version has. */
+	HOTSPOT_SERIAL_YOUNG,
+	HOTSPOT_SERIAL_OLD,
+	HOTSPOT_SERIAL_EDEN, /* of the young one */
+	HOTSPOT_SERIAL_FROM,
+	HOTSPOT_SERIAL_SPACE, /* of the old one */
+	HOTSPOT_CONTIGUOUS_BOTTOM,
+	HOTSPOT_CONTIGUOUS_TOP,
+	HOTSPOT_PARALLEL_YOUNG, /* static */
+	HOTSPOT_PARALLEL_OLD,   /* static */
+	HOTSPOT_PARALLEL_EDEN,
+	HOTSPOT_PARALLEL_FROM,
+	HOTSPOT_PARALLEL_SPACE,
+	HOTSPOT_MUTABLE_BOTTOM,
+	HOTSPOT_MUTABLE_TOP,
+	HOTSPOT_G1_MANAGER, /* in the CollectedHeap, as the table is in it */
+	HOTSPOT_G1_TABLE,
+	HOTSPOT_G1_TABLE_ITEMS, /* addresses of regions */
+	HOTSPOT_G1_TABLE_LENGTH,
+	HOTSPOT_G1_REGION_BOTTOM,
+	HOTSPOT_G1_REGION_TOP,
+	HOTSPOT_SHENANDOAH_USED,   /* up to 24 */
+	HOTSPOT_SHENANDOAH_GLOBAL, /* from 25 on: its generation of all */
+	HOTSPOT_SHENANDOAH_GENERATION_USED,
+	HOTSPOT_EPSILON_SPACE,
+	HOTSPOT_Z_HEAP, /* in the CollectedHeap, as the allocator is in it */
+	HOTSPOT_Z_ALLOCATOR,
+	HOTSPOT_Z_CAPACITY, /* up to 24 */
+	HOTSPOT_Z_USED,
+	HOTSPOT_Z_PARTITIONS, /* from 25 on, one for each NUMA node */
+	HOTSPOT_Z_PARTITIONS_AT,
+	HOTSPOT_Z_PARTITION_CAPACITY,
+	HOTSPOT_Z_PARTITION_USED,
+	HOTSPOT_Z_NODES, /* static */
+	HOTSPOT_X_HEAP,  /* from 21 to 23 the same of ZGC without generations */
+	HOTSPOT_X_ALLOCATOR,
+	HOTSPOT_X_CAPACITY,
+	HOTSPOT_X_USED,
 	HOTSPOT_FIELDS
 };
 
@@ -192,6 +230,39 @@ struct hotspot_scope {
 /* The methods at a return address in a blob that is MW_HOTSPOT_COMPILED, innermost first, `capacity` at most, 1 at least. */
 unsigned hotspot_scopes(const struct mw_hotspot *hotspot, pid_t tid, const struct hotspot_blob *blob, mw_addr pc,
 			struct hotspot_scope *out, unsigned capacity);
+
+/* --- the Java heap (hotspot_heap.c) ------------------------------------------------------------------------------- */
+
+/* Flags of the command line, as the virtual machine has settled them. */
+enum hotspot_flag {
+	HOTSPOT_USES_SERIAL,
+	HOTSPOT_USES_PARALLEL,
+	HOTSPOT_USES_G1,
+	HOTSPOT_USES_SHENANDOAH,
+	HOTSPOT_USES_EPSILON,
+	HOTSPOT_USES_Z,
+	HOTSPOT_USES_Z_GENERATIONS,
+	HOTSPOT_USES_NUMA,
+	HOTSPOT_USES_CLASS_SPACE,
+	HOTSPOT_CLASS_SPACE_SIZE,
+	HOTSPOT_HEAP_SIZE_MAX,
+	HOTSPOT_FLAG_NAMES
+};
+
+/* 0 where there is none of that name, or it can't be read. */
+struct hotspot_flags {
+	uint64_t values[HOTSPOT_FLAG_NAMES];
+};
+void hotspot_read_flags(const struct hotspot_layout *layout, pid_t tid, struct hotspot_flags *out);
+
+/* Bytes of the heap; 0 where it does not say so. */
+struct hotspot_heap_use {
+	uint64_t committed; /* only ZGC's, whose heap may be mapped several times */
+	uint64_t used;
+};
+/* What the collector counts, as `jcmd PID GC.heap_info` has it. `heap`: the CollectedHeap. */
+struct hotspot_heap_use hotspot_heap_use(const struct hotspot_layout *layout, pid_t tid,
+					 const struct hotspot_flags *flags, mw_addr heap);
 
 /* --- packed numbers (hotspot_packed.c) ---------------------------------------------------------------------------- */
 

@@ -14,7 +14,6 @@
 #define SPACES_MAX  16384u
 #define THREADS_MAX 8192u
 #define LOADERS_MAX 100000u
-#define FLAGS_MAX   8192u
 #define NODE        (64u << 20) /* metaspace is reserved in such pieces */
 
 struct spaces {
@@ -22,6 +21,7 @@ struct spaces {
 	const struct hotspot_layout *layout;
 	pid_t tid;
 	const struct mw_maps *maps;
+	struct hotspot_flags flags;
 	struct mw_map names; /* of threads, by the id that they know */
 	struct mw_script_spaces *out;
 	struct mw_error *err; /* the first of adding one */
@@ -36,15 +36,26 @@ static bool overlaps(const struct spaces *spaces, mw_addr low, mw_addr high)
 }
 
 /* What overlaps one that is known is invalid, or is known. */
-static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr high)
+static void add_used(struct spaces *spaces, const char *name, mw_addr low, mw_addr high, bool is_counted,
+		     struct hotspot_heap_use use)
 {
-	struct mw_script_space space = {.runtime = "Java virtual machine", .low = low, .high = high};
+	struct mw_script_space space = {.runtime = "Java virtual machine",
+					.low = low,
+					.high = high,
+					.is_counted = is_counted,
+					.committed = use.committed,
+					.used = use.used};
 
 	if (low >= high || !low || overlaps(spaces, low, high) || spaces->out->count >= SPACES_MAX || spaces->err)
 		return;
 	space.is_stack = strncmp(name, "stack of ", 9) == 0;
 	(void)snprintf(space.name, sizeof(space.name), "%s", name);
 	spaces->err = mw_script_spaces_add(spaces->out, &space);
+}
+
+static void add(struct spaces *spaces, const char *name, mw_addr low, mw_addr high)
+{
+	add_used(spaces, name, low, high, false, (struct hotspot_heap_use){0});
 }
 
 /* A word at a field of an object, or at a static field where that is 0. False: it is not there, or 0. */
@@ -58,41 +69,43 @@ static bool word(const struct spaces *spaces, mw_addr object, enum hotspot_field
 
 /* --- the Java heap ------------------------------------------------------------------------------------------------ */
 
-/* The value of a flag of the command line, of which `size` bytes. 0: there is none. */
-static uint64_t flag(const struct spaces *spaces, const char *name, size_t size)
+/* No structure tells where ZGC's heap is, but its file has a name; the same memory may be mapped several times. */
+static void add_z_heap(struct spaces *spaces, struct hotspot_heap_use use)
 {
-	uint32_t stride = spaces->layout->sizes[HOTSPOT_FLAG_TYPE];
-	uint64_t flags, count, value = 0;
+	static const char name[] = "/memfd:java_heap";
+	const struct mw_mapping *mapping = spaces->maps->items, *end = mapping + spaces->maps->count;
 
-	if (!stride || !word(spaces, 0, HOTSPOT_FLAGS, &flags) || !word(spaces, 0, HOTSPOT_FLAG_COUNT, &count))
-		return 0;
-	for (uint64_t i = 0; i < count && i < FLAGS_MAX; i++) {
-		char text[64] = "";
-		uint64_t at;
+	while (mapping < end) {
+		mw_addr low = mapping->start, high = low;
 
-		if (!word(spaces, flags + i * stride, HOTSPOT_FLAG_NAME, &at))
+		for (; mapping < end && mapping->start == high && strncmp(mapping->path, name, strlen(name)) == 0;
+		     mapping++)
+			high = mapping->end;
+		if (high == low) {
+			mapping++;
 			continue;
-		(void)mw_peek_some(spaces->tid, at, text, strlen(name) + 1);
-		if (strncmp(text, name, sizeof(text)) == 0)
-			return word(spaces, flags + i * stride, HOTSPOT_FLAG_VALUE, &at) &&
-					       mw_peek(spaces->tid, at, &value, size)
-				       ? value
-				       : 0;
+		}
+		/* The figures are of all of them together. */
+		add_used(spaces, "Java heap", low, high, true, use);
+		use = (struct hotspot_heap_use){0};
 	}
-	return 0;
 }
 
 static void add_java_heap(struct spaces *spaces)
 {
 	uint64_t heap, region, low, words;
+	struct hotspot_heap_use use;
 
 	if (!word(spaces, 0, HOTSPOT_JAVA_HEAP, &heap) || !spaces->layout->fields[HOTSPOT_JAVA_HEAP_RESERVED].there)
 		return;
+	use = hotspot_heap_use(spaces->layout, spaces->tid, &spaces->flags, heap);
+	if (spaces->flags.values[HOTSPOT_USES_Z])
+		add_z_heap(spaces, use);
 	region = heap + spaces->layout->fields[HOTSPOT_JAVA_HEAP_RESERVED].offset;
 	if (!word(spaces, region, HOTSPOT_REGION_START, &low) || !word(spaces, region, HOTSPOT_REGION_WORDS, &words) ||
 	    words > (UINT64_MAX - low) / WORD)
 		return;
-	add(spaces, "Java heap", low, low + words * WORD);
+	add_used(spaces, "Java heap", low, low + words * WORD, false, use);
 }
 
 /* Which bytes of the heap were written to, for collectors that have generations. */
@@ -100,7 +113,9 @@ static void add_card_table(struct spaces *spaces)
 {
 	uint64_t barriers, cards, map, size;
 
-	if ((flag(spaces, "UseG1GC", 1) || flag(spaces, "UseParallelGC", 1) || flag(spaces, "UseSerialGC", 1)) &&
+	const uint64_t *flags = spaces->flags.values;
+
+	if ((flags[HOTSPOT_USES_G1] || flags[HOTSPOT_USES_PARALLEL] || flags[HOTSPOT_USES_SERIAL]) &&
 	    word(spaces, 0, HOTSPOT_BARRIERS, &barriers) && word(spaces, barriers, HOTSPOT_BARRIERS_CARDS, &cards) &&
 	    word(spaces, cards, HOTSPOT_CARDS_MAP, &map) && word(spaces, cards, HOTSPOT_CARDS_SIZE, &size) &&
 	    size <= UINT64_MAX - map)
@@ -174,8 +189,8 @@ static void add_classes(struct spaces *spaces, const char *name, mw_addr addr, u
 static void add_metaspace(struct spaces *spaces)
 {
 	uint64_t loader, klass, constants, low, high;
-	uint64_t class_space =
-		flag(spaces, "UseCompressedClassPointers", 1) ? flag(spaces, "CompressedClassSpaceSize", 8) : 0;
+	const uint64_t *flags = spaces->flags.values;
+	uint64_t class_space = flags[HOTSPOT_USES_CLASS_SPACE] ? flags[HOTSPOT_CLASS_SPACE_SIZE] : 0;
 	const struct hotspot_field *layout = &spaces->layout->fields[HOTSPOT_KLASS_LAYOUT];
 
 	if (word(spaces, 0, HOTSPOT_ARCHIVE_LOW, &low) && word(spaces, 0, HOTSPOT_ARCHIVE_HIGH, &high))
@@ -265,6 +280,7 @@ struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, const 
 	struct spaces spaces = {.hotspot = hotspot, .layout = &hotspot->layout, .tid = tid, .maps = maps, .out = out};
 	void *name;
 
+	hotspot_read_flags(spaces.layout, tid, &spaces.flags);
 	add_java_heap(&spaces);
 	for (unsigned i = 0; i < hotspot->heap_count; i++)
 		add(&spaces, "code cache", hotspot->heaps[i].low, hotspot->heaps[i].high);

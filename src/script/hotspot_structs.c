@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE    4096u
-#define PAGES   64     /* kept while the tables are read */
-#define ENTRIES 16384u /* of a table, at most */
-#define ENTRY   128u   /* bytes of an entry, at most */
-#define NAME    96     /* characters of a name, those of longer ones are none of ours */
+#define PAGE       4096u
+#define PAGES      64     /* kept while the tables are read */
+#define ENTRIES    16384u /* of a table, at most */
+#define ENTRY      128u   /* bytes of an entry, at most */
+#define NAME       96     /* characters of a name, those of longer ones are none of ours */
+#define OFFSET_MAX 4096u  /* of a field in its object */
 
 /* --- what the file exports ---------------------------------------------------------------------------------------- */
 
@@ -146,6 +147,49 @@ static const struct wanted wanted[] = {
 	{"JVMFlag", "numFlags", HOTSPOT_FLAG_COUNT, false},
 	{"JVMFlag", "_name", HOTSPOT_FLAG_NAME, false},
 	{"JVMFlag", "_addr", HOTSPOT_FLAG_VALUE, false},
+	{"GenCollectedHeap", "_young_gen", HOTSPOT_SERIAL_YOUNG, false},
+	{"SerialHeap", "_young_gen", HOTSPOT_SERIAL_YOUNG, false},
+	{"GenCollectedHeap", "_old_gen", HOTSPOT_SERIAL_OLD, false},
+	{"SerialHeap", "_old_gen", HOTSPOT_SERIAL_OLD, false},
+	{"DefNewGeneration", "_eden_space", HOTSPOT_SERIAL_EDEN, false},
+	{"DefNewGeneration", "_from_space", HOTSPOT_SERIAL_FROM, false},
+	{"TenuredGeneration", "_the_space", HOTSPOT_SERIAL_SPACE, false},
+	{"Space", "_bottom", HOTSPOT_CONTIGUOUS_BOTTOM, false},
+	{"ContiguousSpace", "_bottom", HOTSPOT_CONTIGUOUS_BOTTOM, false},
+	{"ContiguousSpace", "_top", HOTSPOT_CONTIGUOUS_TOP, false},
+	{"ParallelScavengeHeap", "_young_gen", HOTSPOT_PARALLEL_YOUNG, false},
+	{"ParallelScavengeHeap", "_old_gen", HOTSPOT_PARALLEL_OLD, false},
+	{"PSYoungGen", "_eden_space", HOTSPOT_PARALLEL_EDEN, false},
+	{"PSYoungGen", "_from_space", HOTSPOT_PARALLEL_FROM, false},
+	{"PSOldGen", "_object_space", HOTSPOT_PARALLEL_SPACE, false},
+	{"MutableSpace", "_bottom", HOTSPOT_MUTABLE_BOTTOM, false},
+	{"MutableSpace", "_top", HOTSPOT_MUTABLE_TOP, false},
+	{"G1CollectedHeap", "_hrm", HOTSPOT_G1_MANAGER, false},
+	{"HeapRegionManager", "_regions", HOTSPOT_G1_TABLE, false},
+	{"G1HeapRegionManager", "_regions", HOTSPOT_G1_TABLE, false},
+	{"G1HeapRegionTable", "_base", HOTSPOT_G1_TABLE_ITEMS, false},
+	{"G1HeapRegionTable", "_length", HOTSPOT_G1_TABLE_LENGTH, false},
+	{"HeapRegion", "_bottom", HOTSPOT_G1_REGION_BOTTOM, false},
+	{"G1HeapRegion", "_bottom", HOTSPOT_G1_REGION_BOTTOM, false},
+	{"HeapRegion", "_top", HOTSPOT_G1_REGION_TOP, false},
+	{"G1HeapRegion", "_top", HOTSPOT_G1_REGION_TOP, false},
+	{"ShenandoahHeap", "_used", HOTSPOT_SHENANDOAH_USED, false},
+	{"ShenandoahHeap", "_global_generation", HOTSPOT_SHENANDOAH_GLOBAL, false},
+	{"ShenandoahGeneration", "_used", HOTSPOT_SHENANDOAH_GENERATION_USED, false},
+	{"EpsilonHeap", "_space", HOTSPOT_EPSILON_SPACE, false},
+	{"ZCollectedHeap", "_heap", HOTSPOT_Z_HEAP, false},
+	{"ZHeap", "_page_allocator", HOTSPOT_Z_ALLOCATOR, false},
+	{"ZPageAllocator", "_capacity", HOTSPOT_Z_CAPACITY, false},
+	{"ZPageAllocator", "_used", HOTSPOT_Z_USED, false},
+	{"ZPageAllocator", "_partitions", HOTSPOT_Z_PARTITIONS, false},
+	{"ZPerNUMAZPartition", "_addr", HOTSPOT_Z_PARTITIONS_AT, false},
+	{"ZPartition", "_capacity", HOTSPOT_Z_PARTITION_CAPACITY, false},
+	{"ZPartition", "_used", HOTSPOT_Z_PARTITION_USED, false},
+	{"ZNUMA", "_count", HOTSPOT_Z_NODES, false},
+	{"XCollectedHeap", "_heap", HOTSPOT_X_HEAP, false},
+	{"XHeap", "_page_allocator", HOTSPOT_X_ALLOCATOR, false},
+	{"XPageAllocator", "_capacity", HOTSPOT_X_CAPACITY, false},
+	{"XPageAllocator", "_used", HOTSPOT_X_USED, false},
 };
 
 static const char *const types[HOTSPOT_TYPES] = {
@@ -292,16 +336,19 @@ static void read_structs(struct table *table, struct hotspot_layout *layout)
 		return;
 	while (next_entry(table) && text_member(table, HOTSPOT_STRUCT_TYPE, type) &&
 	       text_member(table, HOTSPOT_STRUCT_FIELD, name)) {
+		uint64_t offset = member(table, HOTSPOT_STRUCT_OFFSET, 8);
+
 		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 			struct hotspot_field *field = &layout->fields[wanted[i].id];
 
-			if (field->there || strcmp(name, wanted[i].field) != 0 || strcmp(type, wanted[i].type) != 0)
+			if (field->there || offset > OFFSET_MAX || strcmp(name, wanted[i].field) != 0 ||
+			    strcmp(type, wanted[i].type) != 0)
 				continue;
 			field->there = true;
 			if (member(table, HOTSPOT_STRUCT_IS_STATIC, 4))
 				field->address = member(table, HOTSPOT_STRUCT_ADDRESS, 8);
 			else
-				field->offset = (uint32_t)member(table, HOTSPOT_STRUCT_OFFSET, 8);
+				field->offset = (uint32_t)offset;
 			set_kind(field, text_member(table, HOTSPOT_STRUCT_FIELD_TYPE, kind) ? kind : "");
 		}
 	}
@@ -331,8 +378,7 @@ static void read_constants(struct table *table, struct hotspot_layout *layout)
 			layout->has_lines = (uint32_t)member(table, HOTSPOT_CONSTANT_VALUE, 4);
 }
 
-#define OFFSET_MAX 4096u /* of a field in its object */
-#define OBJECT_MAX 4096u /* … its size */
+#define OBJECT_MAX 4096u /* bytes of an object */
 
 /* Is all there that the code of that version is read by? */
 static bool is_complete(const struct hotspot_layout *layout)
@@ -341,9 +387,6 @@ static bool is_complete(const struct hotspot_layout *layout)
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
 		if (wanted[i].needed && !fields[wanted[i].id].there)
-			return false;
-	for (unsigned i = 0; i < HOTSPOT_FIELDS; i++)
-		if (fields[i].offset > OFFSET_MAX)
 			return false;
 	for (unsigned i = 0; i < HOTSPOT_TYPES; i++)
 		if (layout->sizes[i] > OBJECT_MAX || (!layout->sizes[i] && i != HOTSPOT_FLAG_TYPE))

@@ -87,6 +87,25 @@ static struct mw_error *add_javascript(pid_t tid, const struct mw_maps *maps, st
 	return err;
 }
 
+/* What of them mappings let one access. Both are by address. */
+static void find_committed(struct mw_script_spaces *spaces, const struct mw_maps *maps)
+{
+	const struct mw_mapping *first = maps->items, *end = maps->items + maps->count;
+
+	for (size_t i = 0; i < spaces->count; i++) {
+		struct mw_script_space *space = &spaces->items[i];
+
+		while (first < end && first->end <= space->low)
+			first++;
+		for (const struct mw_mapping *mapping = first; mapping < end && mapping->start < space->high; mapping++)
+			if (!space->is_counted && (mapping->read || mapping->write || mapping->exec))
+				space->committed += (mapping->end < space->high ? mapping->end : space->high) -
+						    (mapping->start > space->low ? mapping->start : space->low);
+		if (space->used > space->committed)
+			space->used = 0;
+	}
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct mw_script_space *left = a, *right = b;
@@ -115,5 +134,6 @@ struct mw_error *mw_script_spaces_of(pid_t tid, struct mw_script_spaces *out)
 		if (!kept || out->items[kept - 1].high <= out->items[i].low)
 			out->items[kept++] = out->items[i];
 	out->count = kept;
+	find_committed(out, &maps);
 	return NULL;
 }

@@ -11,6 +11,9 @@ struct mw_script_space {
 	char name[64];       /* as in hotspot.h and v8.h */
 	bool is_stack;       /* a thread's, which is "stack of NAME" */
 	mw_addr low, high;
+	bool is_counted;    /* `committed` is what the runtime says, of all its spaces of that name */
+	uint64_t committed; /* bytes that can be accessed */
+	uint64_t used; /* … that hold something, as the runtime counts; 0: it is not known, or said with another one */
 };
 
 /* Zero-initialise; mw_script_spaces_deinit frees. */

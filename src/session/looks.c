@@ -187,7 +187,8 @@ static struct mw_error *cut_at(struct mw_regions *regions, struct points *points
 		mw_addr end = i + 1 < points->count ? points->items[i + 1] : UINT64_MAX;
 
 		if (end > points->items[i])
-			marks[count++] = (struct mw_region_mark){points->items[i], end, MW_REGION_KIND_COUNT, NULL};
+			marks[count++] = (struct mw_region_mark){
+				.start = points->items[i], .end = end, .kind = MW_REGION_KIND_COUNT};
 	}
 	return mw_regions_mark(regions, marks, count);
 }
@@ -218,7 +219,8 @@ static struct mw_error *leave_out_own(struct mw_regions *regions, const struct m
 	if (!marks)
 		return mw_error_nomem();
 	for (size_t i = 0; i < own->range_count; i++)
-		marks[i] = (struct mw_region_mark){own->ranges[i].start, own->ranges[i].end, MW_REGION_OWN, NULL};
+		marks[i] = (struct mw_region_mark){
+			.start = own->ranges[i].start, .end = own->ranges[i].end, .kind = MW_REGION_OWN};
 	MW_TRY(mw_regions_mark(regions, marks, own->range_count));
 	for (size_t i = 0; i < regions->count; i++) {
 		if (regions->items[i].kind != MW_REGION_OWN)
@@ -241,7 +243,8 @@ static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_
 		mw_addr start = arenas->heaps[i].start;
 
 		mw_heaps_arena_path(arenas->heaps[i].arena, paths[i]);
-		marks[i] = (struct mw_region_mark){start, start + MW_GLIBC_HEAP_SIZE, MW_REGION_ARENA, paths[i]};
+		marks[i] = (struct mw_region_mark){
+			.start = start, .end = start + MW_GLIBC_HEAP_SIZE, .kind = MW_REGION_ARENA, .path = paths[i]};
 	}
 	return mw_regions_mark(regions, marks, arenas->heap_count);
 }
@@ -261,9 +264,13 @@ static struct mw_error *mark_spaces(pid_t tid, struct mw_regions *regions)
 	for (size_t i = 0; i < spaces.count; i++) {
 		const struct mw_script_space *space = &spaces.items[i];
 
-		marks[i] = (struct mw_region_mark){space->low, space->high,
-						   space->is_stack ? MW_REGION_STACK : MW_REGION_ANONYMOUS,
-						   space->is_stack ? NULL : space->name};
+		marks[i] = (struct mw_region_mark){.start = space->low, .end = space->high, .kind = MW_REGION_STACK};
+		if (space->is_stack)
+			continue;
+		marks[i].kind = MW_REGION_ANONYMOUS;
+		marks[i].path = space->name;
+		marks[i].committed = space->committed;
+		marks[i].used = space->used;
 	}
 	return mw_regions_mark(regions, marks, spaces.count);
 }
@@ -302,6 +309,8 @@ static struct mw_error *emit_mappings(struct mw_space_snapshot *snapshot)
 			.kind = regions->items[i].kind,
 			.resident = regions->items[i].resident,
 			.path = regions->items[i].path,
+			.committed = regions->items[i].committed,
+			.used = regions->items[i].used,
 			.exec = regions->items[i].exec,
 			.accessible = regions->items[i].read || regions->items[i].write || regions->items[i].exec,
 		};

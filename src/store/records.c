@@ -375,6 +375,10 @@ static void mapping(struct codec *codec, union mw_store_fact *fact)
 	/* Older recordings end the record here. */
 	if (codec->writing || codec->at < codec->end)
 		FLAGS(codec, &it->exec, &it->accessible);
+	if (codec->writing || codec->at < codec->end) {
+		number(codec, &it->committed);
+		number(codec, &it->used);
+	}
 }
 
 static void symbol(struct codec *codec, union mw_store_fact *fact)
@@ -533,6 +537,12 @@ static void heap_line(struct codec *codec, struct mw_heap_line *it)
 	own_text(codec, &it->detail);
 	number(codec, &it->bytes);
 	number(codec, &it->swapped);
+	/* Older recordings end the record here. */
+	if (codec->writing || codec->at < codec->end) {
+		number(codec, &it->reserved);
+		number(codec, &it->committed);
+		number(codec, &it->used);
+	}
 }
 
 static void heap_allocator(struct codec *codec, struct mw_heap_figures *it)

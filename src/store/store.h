@@ -79,6 +79,8 @@ struct mw_stored_mapping {
 	const char *path;  /* "" for anonymous memory */
 	bool exec;         /* may be executed */
 	bool accessible;   /* … or read or written */
+	/* Bytes, as a runtime says of all its memory of that name, at the first mapping of it; 0: nothing. */
+	uint64_t committed, used;
 };
 
 /* When an address space was looked at. */

@@ -167,6 +167,9 @@ static struct mw_error *take_line(struct mw_kept_heap *kept, const struct mw_hea
 	NEXT(report->lines, report->line_count, kept->line_room, kept->lines, &out);
 	out->bytes = line->bytes;
 	out->swapped = line->swapped;
+	out->reserved = line->reserved;
+	out->committed = line->committed;
+	out->used = line->used;
 	out->detail = copy_of(&copies, line->detail);
 	MW_TRY(name_of(kept, line->name, &out->name));
 	return copies.failed ? mw_error_nomem() : NULL;

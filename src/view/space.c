@@ -174,14 +174,26 @@ static void add_names(struct mw_report_space *space, const struct mw_space_momen
 			space->named[space->named_count++].name = path_of(&moment->mappings[i]);
 }
 
+/* Sums that no process has are not told. */
+static void add_told(uint64_t *sum, uint64_t bytes)
+{
+	if (__builtin_add_overflow(*sum, bytes, sum))
+		*sum = 0;
+}
+
 static void sum_named(const struct mw_report_space *space, const struct mw_space_moment *moment, bool at_end)
 {
 	for (size_t i = 0; moment && i < moment->count; i++) {
 		const struct mw_stored_mapping *mapping = &moment->mappings[i];
 		struct mw_report_named *named = find_named(space, mapping);
+		struct mw_report_use *use;
 
-		if (named)
-			add_mapping(at_end ? &named->end : &named->start, mapping, i ? mapping - 1 : NULL);
+		if (!named)
+			continue;
+		add_mapping(at_end ? &named->end : &named->start, mapping, i ? mapping - 1 : NULL);
+		use = at_end ? &named->use_at_end : &named->use_at_start;
+		add_told(&use->committed, mapping->committed);
+		add_told(&use->used, mapping->used);
 	}
 }
 

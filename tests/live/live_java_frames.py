@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Java's frames: each stack of a program that knows all of its own, interpreted and compiled, by method, file and line.
-Other virtual machines than the one in the path: below /usr/lib/jvm."""
+Other virtual machines than the one in the path: below /usr/lib/jvm, and those of MEMWATCH_JAVAS (PATH/bin/java:…)."""
 import glob
 import os
 import re
@@ -22,7 +22,7 @@ KINDS = {'mixed': [], 'interpreted': ['-Xint'], 'compiled early': ['-XX:TieredSt
 def machines():
     """Java virtual machines, one a version."""
     found = {}
-    for path in ['/usr/bin/java', *sorted(glob.glob('/usr/lib/jvm/*/bin/java'))]:
+    for path in [*filter(None, os.environ.get('MEMWATCH_JAVAS', '').split(':')), '/usr/bin/java', *sorted(glob.glob('/usr/lib/jvm/*/bin/java'))]:
         if not os.path.exists(path):
             continue
         run = subprocess.run([path, '-version'], capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)

@@ -139,7 +139,7 @@ static void make_span(struct rig *rig, const struct mw_image_mapping *mapping)
 	}
 }
 
-/* Ranges of a virtual machine's, over whatever is there: what is anonymous in them, and no allocator's, is its. */
+/* Ranges of a virtual machine's, over whatever is there: what is anonymous or shared in them, and no allocator's, is its. */
 static void make_spaces(struct rig *rig)
 {
 	mw_addr at = BASE;
@@ -151,8 +151,10 @@ static void make_spaces(struct rig *rig)
 		space->high = at = space->low + PAGE * (1 + roll(rig, 50));
 		space->runtime = "Java virtual machine";
 		strcpy(space->name, "Java heap");
+		space->committed = i;
+		space->used = 2 * i;
 		for (mw_addr byte = space->low; byte < space->high; byte++)
-			if (rig->uses[byte - BASE] == OTHER)
+			if (rig->uses[byte - BASE] == OTHER || rig->uses[byte - BASE] == SHARED)
 				rig->uses[byte - BASE] = JAVA;
 	}
 }
@@ -177,6 +179,23 @@ static void check_line(const struct mw_heap_report *report, const char *name, ui
 	assert_int_equal(resident + swapped, 0);
 }
 
+/* What is told of the ranges is summed, whatever is resident of each. */
+static void check_told(const struct rig *rig, const struct mw_heap_report *report)
+{
+	uint64_t reserved = 0;
+
+	for (size_t i = 0; i < SPACES; i++)
+		reserved += rig->spaces[i].high - rig->spaces[i].low;
+	for (size_t i = 0; i < report->line_count; i++) {
+		const struct mw_heap_line *line = &report->lines[i];
+		bool told = strcmp(line->name, "Java virtual machine") == 0;
+
+		assert_int_equal(line->reserved, told ? reserved : 0);
+		assert_int_equal(line->committed, told ? SPACES * (SPACES - 1) / 2 : 0);
+		assert_int_equal(line->used, told ? SPACES * (SPACES - 1) : 0);
+	}
+}
+
 static void check(struct rig *rig)
 {
 	const struct mw_survey_input input = {.image = &rig->image,
@@ -198,6 +217,7 @@ static void check(struct rig *rig)
 	check_line(report, "allocator bookkeeping", resident[OWN], swapped[OWN]);
 	check_line(report, "other anonymous memory", resident[OTHER], swapped[OTHER]);
 	check_line(report, "Java virtual machine", resident[JAVA], swapped[JAVA]);
+	check_told(rig, report);
 	assert_int_equal(mw_survey_mapped(&input, BASE, BASE + PAGES * PAGE), resident[OTHER]);
 	check_line(report, "code", resident[CODE], swapped[CODE]);
 	check_line(report, "file data", resident[DATA], swapped[DATA]);

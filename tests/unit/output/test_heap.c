@@ -45,6 +45,12 @@ static struct mw_heap_group group = {.size = 40,
 				     .contents = contents,
 				     .content_count = 2};
 
+static struct mw_heap_line lines[] = {
+	{"Java virtual machine", (char[]){"Java heap"}, 30 * MIB, 0, 256 * MIB, 64 * MIB, 12 * MIB},
+	{"Java virtual machine", (char[]){"code cache"}, 5 * MIB, 0, 240 * MIB, 7 * MIB, 0},
+	{"JavaScript heap", (char[]){"V8 old_space"}, 4 * MIB, 0, 8 * MIB, 8 * MIB, 0},
+	{"code", (char[]){""}, MIB, 0, 0, 0, 0}};
+
 static struct mw_heap_report heap = {
 	.pid = 7,
 	.comm = "shop",
@@ -53,6 +59,9 @@ static struct mw_heap_report heap = {
 	.leaks = {[MW_REACH_DEFINITE] = {2, 80}, [MW_REACH_REACHABLE] = {32, 40 * MIB - 80}},
 	.groups = &group,
 	.group_count = 1,
+	.lines = lines,
+	.line_count = sizeof(lines) / sizeof(*lines),
+	.rss = 40 * MIB,
 	.holders = holders,
 	.holder_count = sizeof(holders) / sizeof(*holders),
 };
@@ -74,6 +83,11 @@ static void test_text(void **state)
 				    "          32   41 41 41 41 41 41 41 00                           AAAAAAA.\n"));
 	assert_non_null(strstr(out, "0x2000, 16 bytes: all zero\n"));
 	assert_null(strstr(out, "00 00 00 00"));
+	/* What is all committed, and of which nothing else is known, is said once. */
+	assert_non_null(strstr(
+		out, "Java virtual machine: Java heap, 256.0 MiB reserved, 64.0 MiB committed, 12.0 MiB used\n"));
+	assert_non_null(strstr(out, "Java virtual machine: code cache, 240.0 MiB reserved, 7.0 MiB committed\n"));
+	assert_non_null(strstr(out, "JavaScript heap: V8 old_space\n"));
 	free(out);
 	out = render_heap("text", &heap, true);
 	assert_non_null(strstr(out, small));
@@ -88,11 +102,19 @@ static const char *name_of(const json_t *holder)
 static void test_json(void **state)
 {
 	char *out = render_heap("json", &heap, false);
-	json_t *json = json_loads(out, 0, NULL), *list = json_object_get(json, "holders"), *first, *below, *content;
+	json_t *json = json_loads(out, 0, NULL), *list = json_object_get(json, "holders"), *first, *below, *content,
+	       *account, *line;
 
 	(void)state;
 	assert_non_null(json);
 	assert_int_equal(json_array_size(list), 2);
+	account = json_object_get(json, "account");
+	line = json_array_get(account, 0);
+	assert_int_equal(json_integer_value(json_object_get(line, "reserved")), 256 * MIB);
+	assert_int_equal(json_integer_value(json_object_get(line, "committed")), 64 * MIB);
+	assert_int_equal(json_integer_value(json_object_get(line, "used")), 12 * MIB);
+	assert_true(json_is_null(json_object_get(json_array_get(account, 1), "used")));
+	assert_null(json_object_get(json_array_get(account, 3), "reserved"));
 	first = json_object_get(json_array_get(list, 0), "children");
 	assert_int_equal(json_array_size(first), 1);
 	assert_string_equal(name_of(json_array_get(first, 0)), table);

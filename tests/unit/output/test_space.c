@@ -24,6 +24,17 @@ static struct mw_report_unattributed unattributed[] = {
 	{0x7d0000030000, 4096, 0, MW_REGION_SHARED, "/dev/shm/x"},
 };
 
+static struct mw_report_named named[] = {
+	{.name = "Java heap",
+	 .start = {1, 64 * MIB, 20 * MIB},
+	 .end = {2, 64 * MIB, 30 * MIB},
+	 .use_at_start = {32 * MIB, 16 * MIB},
+	 .use_at_end = {40 * MIB, 28 * MIB}},
+	{.name = "V8 old_space", .end = {1, 8 * MIB, 2 * MIB}, .use_at_end = {8 * MIB, 0}},
+	{.name = "[anon:mine]", .start = {1, 8 * MIB, MIB}, .end = {1, 8 * MIB, MIB}},
+	{.name = "code cache", .end = {1, 28 * MIB, 0}, .use_at_end = {8 * MIB, 0}},
+};
+
 static struct mw_report_space space = {
 	.start = {.known = true,
 		  .kinds = {[MW_REGION_HEAP] = {1, 10 * MIB, 8 * MIB}, [MW_REGION_STACK] = {2, 16 * MIB, 1 * MIB}},
@@ -40,6 +51,8 @@ static struct mw_report_space space = {
 	.has_unattributed = true,
 	.unattributed = unattributed,
 	.unattributed_count = 6,
+	.named = named,
+	.named_count = 4,
 };
 
 static enum mw_window_end ended = MW_END_DURATION;
@@ -83,6 +96,12 @@ static void is_told_as_text(void **state)
 		   "  heap (brk)            10.0 MiB    20.0 MiB    +10.0 MiB     8.0 MiB    15.0 MiB     +7.0 MiB\n"
 		   "  thread stacks         16.0 MiB    24.0 MiB     +8.0 MiB     1.0 MiB           ?            ?\n"
 		   "  anonymous                  0 B   100.0 MiB   +100.0 MiB         0 B         0 B          0 B\n"
+		   "    Java heap           64.0 MiB    64.0 MiB          0 B    20.0 MiB    30.0 MiB    +10.0 MiB\n"
+		   "      64.0 MiB reserved, 40.0 MiB committed, 28.0 MiB used (+12.0 MiB)\n"
+		   "    V8 old_space             0 B     8.0 MiB     +8.0 MiB         0 B     2.0 MiB     +2.0 MiB\n"
+		   "    [anon:mine]          8.0 MiB     8.0 MiB          0 B     1.0 MiB     1.0 MiB          0 B\n"
+		   "    code cache               0 B    28.0 MiB    +28.0 MiB         0 B         0 B          0 B\n"
+		   "      28.0 MiB reserved, 8.0 MiB committed\n"
 		   "  all                   26.0 MiB   144.0 MiB   +118.0 MiB     9.0 MiB           ?            ?\n"
 		   "  glibc's arenas: 8.0 MiB in use, 12.0 MiB free in them, 20.0 MiB in all (60.0 % free); since "
 		   "the start +1.0 MiB in use, +9.0 MiB free\n"
@@ -160,7 +179,7 @@ static json_t *read_back(struct mw_report_space *what)
 static void is_told_as_json(void **state)
 {
 	json_t *root = read_back(&space);
-	json_int_t reserved, resident, count, used, size, vm_resident;
+	json_int_t reserved, resident, count, used, size, vm_resident, committed;
 	json_t *list, *unknown, *path, *heap_resident;
 
 	(void)state;
@@ -183,6 +202,13 @@ static void is_told_as_json(void **state)
 	path = json_object_get(json_array_get(list, 2), "path");
 	assert_string_equal(json_string_value(path), "/dev/shm/x");
 	assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "kind")), "file_text");
+	assert_int_equal(json_unpack(root, "{s:{s:[{s:{s:I, s:I}, s:{s:I}}, {s:{s:o}}]}}", "address_space", "named",
+				     "end", "committed", &committed, "used", &used, "start", "used", &size, "start",
+				     "used", &unknown),
+			 0);
+	assert_true(committed == (json_int_t)(40 * MIB) && used == (json_int_t)(28 * MIB) &&
+		    size == (json_int_t)(16 * MIB));
+	assert_true(json_is_null(unknown));
 	json_decref(root);
 	root = read_back(NULL);
 	assert_true(json_is_null(json_object_get(root, "address_space")));

@@ -75,11 +75,11 @@ static void assert_region(const struct mw_region *region, mw_addr start, mw_addr
 static void splits_at_marks(void **state)
 {
 	struct mw_region_mark marks[] = {
-		{0xc000, 0xe000, MW_REGION_ARENA, "[x]"},     /* a file: keeps its kind */
-		{0x2000, 0x4000, MW_REGION_ARENA, "[a]"},     /* the end of one and the begin of the next */
-		{0x3000, 0x5000, MW_REGION_KIND_COUNT, NULL}, /* only what the other left */
-		{0x9000, 0xd000, MW_REGION_OWN, NULL},        {0x7000, 0x7000, MW_REGION_OWN, NULL},
-		{0x20000, 0x30000, MW_REGION_OWN, NULL},
+		{0xc000, 0xe000, MW_REGION_ARENA, "[x]", 0, 0},     /* a file: keeps its kind */
+		{0x2000, 0x4000, MW_REGION_ARENA, "[a]", 0, 0},     /* the end of one and the begin of the next */
+		{0x3000, 0x5000, MW_REGION_KIND_COUNT, NULL, 0, 0}, /* only what the other left */
+		{0x9000, 0xd000, MW_REGION_OWN, NULL, 0, 0},        {0x7000, 0x7000, MW_REGION_OWN, NULL, 0, 0},
+		{0x20000, 0x30000, MW_REGION_OWN, NULL, 0, 0},
 	};
 	struct mw_regions regions = {0};
 
@@ -101,6 +101,35 @@ static void splits_at_marks(void **state)
 	mw_regions_deinit(&regions);
 }
 
+/* However often regions are split, sums of what is told of them stay. */
+static void figures_stay_with_the_first_piece(void **state)
+{
+	struct mw_region_mark marks[] = {{0x2000, 0x9000, MW_REGION_ANONYMOUS, "Java heap", 70, 50}};
+	struct mw_region_mark cuts[] = {{0x3000, 0x3800, MW_REGION_KIND_COUNT, NULL, 0, 0},
+					{0x8000, 0x8800, MW_REGION_KIND_COUNT, NULL, 0, 0}};
+	struct mw_regions regions = {0};
+	uint64_t committed = 0, used = 0;
+
+	(void)state;
+	make(&regions,
+	     "1000-4000 rw-p 0 00:00 0 \n6000-7000 ---p 0 00:00 0 \n8000-a000 rw-s 0 00:01 7 /memfd:java_heap\n");
+	assert_null(mw_regions_mark(&regions, marks, 1));
+	assert_int_equal(regions.count, 5);
+	assert_region(&regions.items[1], 0x2000, 0x4000, MW_REGION_ANONYMOUS, "Java heap");
+	/* Shared memory as well. */
+	assert_region(&regions.items[3], 0x8000, 0x9000, MW_REGION_ANONYMOUS, "Java heap");
+	assert_region(&regions.items[4], 0x9000, 0xa000, MW_REGION_SHARED, "/memfd:java_heap");
+	assert_null(mw_regions_mark(&regions, cuts, 2));
+	assert_int_equal(regions.count, 8);
+	for (size_t i = 0; i < regions.count; i++) {
+		assert_int_equal(regions.items[i].used, regions.items[i].start == 0x2000 ? 50 : 0);
+		committed += regions.items[i].committed;
+		used += regions.items[i].used;
+	}
+	assert_true(committed == 70 && used == 50);
+	mw_regions_deinit(&regions);
+}
+
 /* Many regions and many marks: time in proportion to both. */
 static void splits_many(void **state)
 {
@@ -116,7 +145,7 @@ static void splits_many(void **state)
 		regions.items[i].kind = MW_REGION_ANONYMOUS;
 		regions.items[i].path = strdup("");
 		marks[count - 1 - i] =
-			(struct mw_region_mark){(3 * i + 1) * PAGE, (3 * i + 2) * PAGE, MW_REGION_ARENA, NULL};
+			(struct mw_region_mark){(3 * i + 1) * PAGE, (3 * i + 2) * PAGE, MW_REGION_ARENA, NULL, 0, 0};
 	}
 	assert_null(mw_regions_mark(&regions, marks, count));
 	assert_int_equal(regions.count, 2 * count);
@@ -140,7 +169,7 @@ static void measures(void **state)
 	char *at = mmap(NULL, 100 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *huge = mmap(NULL, UINT64_C(1) << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	mw_addr start = (uintptr_t)at;
-	struct mw_region_mark part = {start + 10 * PAGE, start + 50 * PAGE, MW_REGION_KIND_COUNT, NULL};
+	struct mw_region_mark part = {start + 10 * PAGE, start + 50 * PAGE, MW_REGION_KIND_COUNT, NULL, 0, 0};
 	struct mw_regions regions = {0};
 	uint64_t sum = 0;
 
@@ -441,6 +470,7 @@ UNIT_GROUP(regions)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_kinds),
 		cmocka_unit_test(splits_at_marks),
+		cmocka_unit_test(figures_stay_with_the_first_piece),
 		cmocka_unit_test(splits_many),
 		cmocka_unit_test(measures),
 		cmocka_unit_test(finds_stacks),

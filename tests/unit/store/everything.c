@@ -84,8 +84,9 @@ static void tell_rest(struct mw_store_writer *writer, uint32_t process, const st
 {
 	const struct mw_stored_sample sample = {1, 2, MW_SIZE_UNKNOWN, 3, 4, 5, 6, 7, 8, 9, MW_SIZE_UNKNOWN};
 	const struct mw_stored_mark mark = {1, 77, "begin"};
-	const struct mw_stored_mapping mapping = {0x1000, 0x3000, MW_REGION_STACK, MW_SIZE_UNKNOWN, "", false, true};
-	const struct mw_stored_mapping code = {0x3000, 0x4000, MW_REGION_ANONYMOUS, 1, "", true, true};
+	const struct mw_stored_mapping mapping = {0x1000, 0x3000, MW_REGION_STACK, MW_SIZE_UNKNOWN, "", false, true,
+						  0,      0};
+	const struct mw_stored_mapping code = {0x3000, 0x4000, MW_REGION_ANONYMOUS, 1, "", true, true, 9, 8};
 	const struct mw_stored_frame frames[] = {{"inner", "a.c", 12, 3, true}, {NULL, NULL, 0, 99, false}};
 	const struct mw_stored_symbol symbol = {3, 0x401000, frames, 2};
 	const struct mw_stored_figure figures[] = {{"stops", 12}, {"", UINT64_MAX}};
@@ -155,7 +156,7 @@ static void tell_heap(struct mw_store_writer *writer, uint32_t process, const st
 					   .gap_count = 4,
 					   .holder_count = 5,
 					   .advice_count = 6});
-	PART(MW_STORED_HEAP_LINE, .line = {"live blocks", "", UINT64_MAX, 1});
+	PART(MW_STORED_HEAP_LINE, .line = {"live blocks", "", UINT64_MAX, 1, 9, 8, 7});
 	PART(MW_STORED_HEAP_ALLOCATOR, .allocator = {"glibc",
 						     "2.36",
 						     "/lib/libc.so.6",

@@ -233,9 +233,9 @@ static struct mw_error *told_mapping(void *context, uint32_t process, enum mw_st
 {
 	struct rig_told *told = context;
 
-	fprintf(told->stream, "%u mapping %d %" PRIx64 " %" PRIx64 " %u %" PRIu64 " %d %d %s\n", process, moment,
-		mapping->start, mapping->end, mapping->kind, mapping->resident, mapping->exec, mapping->accessible,
-		quoted(mapping->path));
+	fprintf(told->stream, "%u mapping %d %" PRIx64 " %" PRIx64 " %u %" PRIu64 " %d %d %" PRIu64 " %" PRIu64 " %s\n",
+		process, moment, mapping->start, mapping->end, mapping->kind, mapping->resident, mapping->exec,
+		mapping->accessible, mapping->committed, mapping->used, quoted(mapping->path));
 	return NULL;
 }
 
@@ -358,8 +358,9 @@ static struct mw_error *told_heap(void *context, uint32_t process, const struct 
 	if (heap->part == MW_STORED_HEAP_HEAD)
 		tell_head(stream, &heap->head);
 	else if (heap->part == MW_STORED_HEAP_LINE)
-		fprintf(stream, "%s %s %" PRIu64 " %" PRIu64, quoted(heap->line.name), quoted(heap->line.detail),
-			heap->line.bytes, heap->line.swapped);
+		fprintf(stream, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			quoted(heap->line.name), quoted(heap->line.detail), heap->line.bytes, heap->line.swapped,
+			heap->line.reserved, heap->line.committed, heap->line.used);
 	else if (heap->part == MW_STORED_HEAP_ALLOCATOR)
 		tell_figures(stream, &heap->allocator);
 	else if (heap->part == MW_STORED_HEAP_GROUP)

@@ -135,16 +135,17 @@ static void assert_region(const struct mw_report_region *region, uint64_t count,
 static void sums_named(void **state)
 {
 	static const struct mw_stored_mapping before[] = {
-		{0x100000, 0x200000, MW_REGION_ANONYMOUS, 0x1000, "Java heap", false, true},
+		{0x100000, 0x200000, MW_REGION_ANONYMOUS, 0x1000, "Java heap", false, true, 0x9000, 0x800},
 		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
 		{0x300000, 0x310000, MW_REGION_FILE_DATA, 0x3000, "Java heap", false, true},
 	};
 	static const struct mw_stored_mapping after[] = {
-		{0x100000, 0x180000, MW_REGION_ANONYMOUS, 0x5000, "Java heap", false, true},
-		{0x180000, 0x1a0000, MW_REGION_ANONYMOUS, 0x6000, "Java heap", false, true},
+		{0x100000, 0x180000, MW_REGION_ANONYMOUS, 0x5000, "Java heap", false, true, 0xa000, 0},
+		{0x180000, 0x1a0000, MW_REGION_ANONYMOUS, 0x6000, "Java heap", false, true, 0x1000, 0x900},
 		{0x1a0000, 0x200000, MW_REGION_ANONYMOUS, 0, "Java heap", false, false},
 		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
-		{0x400000, 0x410000, MW_REGION_ANONYMOUS, 0x7000, "[anon:mine]", false, true},
+		{0x400000, 0x410000, MW_REGION_ANONYMOUS, 0x7000, "[anon:mine]", false, true, UINT64_MAX, 0},
+		{0x420000, 0x430000, MW_REGION_ANONYMOUS, 0, "[anon:mine]", false, true, 1, 0},
 	};
 	const struct mw_space_moment start = MOMENT(before), end = MOMENT(after);
 	struct mw_space_input input = {.start = &start, .end = &end, .at_end = true, .track_vm = true};
@@ -162,9 +163,12 @@ static void sums_named(void **state)
 	assert_region(&space->named[0].start, 1, 0x100000, 0x1000);
 	assert_region(&space->named[0].end, 1, 0x100000, 0xb000);
 	assert_int_equal(space->named[0].blocks, 0x6000);
+	assert_true(space->named[0].use_at_start.committed == 0x9000 && space->named[0].use_at_start.used == 0x800);
+	assert_true(space->named[0].use_at_end.committed == 0xb000 && space->named[0].use_at_end.used == 0x900);
+	assert_int_equal(space->named[1].use_at_end.committed, 0); /* more than there is */
 	assert_string_equal(space->named[1].name, "[anon:mine]");
 	assert_region(&space->named[1].start, 0, 0, 0);
-	assert_region(&space->named[1].end, 1, 0x10000, 0x7000);
+	assert_region(&space->named[1].end, 2, 0x20000, 0x7000);
 	assert_int_equal(space->named[1].blocks, 0);
 	input.at_end = false;
 	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
