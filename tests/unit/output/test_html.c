@@ -331,7 +331,7 @@ static void test_rows(void **state)
 static void test_heap(void **state)
 {
 	static char *holder[] = {(char *)"global </script><!--", (char *)"block"};
-	static struct mw_heap_line lines[] = {{"live blocks", (char *)"</script>", 4096, 0}};
+	static struct mw_heap_line lines[] = {{"live blocks", (char *)"</script>", 4096, 0, 0, 0, 0}};
 	static struct mw_heap_group groups[] = {
 		{.class_name = (char *)"</script><script>x()</script>",
 		 .size = 24,

@@ -52,9 +52,12 @@ static void refuse(const struct mw_heap_report *old, const struct mw_heap_report
 
 static void test_account(void **state)
 {
-	struct mw_heap_line before[] = {{"live blocks", "main", 1000, 0}, {"code", "", 500, 1}, {"stacks", "", 70, 0}};
-	struct mw_heap_line after[] = {
-		{"stacks", "", 90, 0}, {"live blocks", "main", 900, 0}, {"shared memory", "x", 30, 0}};
+	struct mw_heap_line before[] = {{"live blocks", "main", 1000, 0, 0, 0, 0},
+					{"code", "", 500, 1, 0, 0, 0},
+					{"stacks", "", 70, 0, 0, 0, 0}};
+	struct mw_heap_line after[] = {{"stacks", "", 90, 0, 0, 0, 0},
+				       {"live blocks", "main", 900, 0, 0, 0, 0},
+				       {"shared memory", "x", 30, 0, 0, 0, 0}};
 	struct mw_heap_report old = look(0), new = look(86400);
 	struct mw_heap_diff *diff;
 	uint64_t sums[MW_DIFF_SIDES] = {0};
@@ -238,8 +241,9 @@ static void test_processes(void **state)
 /* Of any numbers: differences that are no numbers of 64 bits with a sign have their order, too. */
 static void test_extremes(void **state)
 {
-	struct mw_heap_line before[] = {{"a", "", 0, 0}, {"b", "", UINT64_MAX, 0}, {"c", "", 5, 0}};
-	struct mw_heap_line after[] = {{"a", "", UINT64_MAX, 0}, {"c", "", 6, 0}};
+	struct mw_heap_line before[] = {
+		{"a", "", 0, 0, 0, 0, 0}, {"b", "", UINT64_MAX, 0, 0, 0, 0}, {"c", "", 5, 0, 0, 0, 0}};
+	struct mw_heap_line after[] = {{"a", "", UINT64_MAX, 0, 0, 0, 0}, {"c", "", 6, 0, 0, 0, 0}};
 	struct mw_heap_report old = look(0), new = look(1);
 	struct mw_heap_diff *diff;
 

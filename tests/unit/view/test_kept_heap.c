@@ -15,7 +15,8 @@
 
 /* --- a look --------------------------------------------------------------------------------------------------------- */
 
-static struct mw_heap_line lines[] = {{"live blocks", "glibc 2.36, main", 4096, 1}, {"code", "", 100, 0}};
+static struct mw_heap_line lines[] = {{"live blocks", "glibc 2.36, main", 4096, 1, 0, 0, 0},
+				      {"code", "", 100, 0, 0, 0, 0}};
 static struct mw_heap_figures allocators[] = {
 	{.name = "glibc", .version = "2.36", .module = "/lib/libc.so.6", .walked = true, .live = {2, 48}, .arenas = 1},
 	{.name = "tcmalloc", .version = "", .why = "its version is not known", .trimmable = MW_SIZE_UNKNOWN},
@@ -211,7 +212,7 @@ static struct mw_error *take_all(const struct mw_heap_report *report)
 static void test_hostile(void **state)
 {
 	char escape[] = "\x1b[2J", *bad_advice[] = {escape};
-	struct mw_heap_line bad_line = {escape, "", 0, 0};
+	struct mw_heap_line bad_line = {escape, "", 0, 0, 0, 0, 0};
 	struct mw_heap_figures bad_allocator = {.name = "glibc", .version = ""};
 	struct mw_heap_group bad_group = {.size = 1};
 	struct mw_heap_report report = look();

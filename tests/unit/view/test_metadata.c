@@ -250,8 +250,8 @@ static void test_written_and_read(void **state)
 {
 	const struct tape_process about = {.pid = 4711, .base = 0x400000, .build = 3, .depth = 5, .no_vm = true};
 	const struct mw_stored_mapping mappings[] = {
-		{0x1000, 0x3000, MW_REGION_HEAP, 4096, "", false, true},
-		{0x5000, 0x6000, MW_REGION_HEAP, MW_SIZE_UNKNOWN, "/x", true, true}};
+		{0x1000, 0x3000, MW_REGION_HEAP, 4096, "", false, true, 0, 0},
+		{0x5000, 0x6000, MW_REGION_HEAP, MW_SIZE_UNKNOWN, "/x", true, true, 0, 0}};
 	const struct mw_stored_sample sample = {.time_ns = 5, .rss = 3, .arena_used = 8};
 	const char *path = tape_path("facts.mw");
 	struct mw_replay *replay = NULL;

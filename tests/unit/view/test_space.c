@@ -75,24 +75,24 @@ static void map(struct world *world, enum mw_kind kind, mw_addr addr, uint64_t s
 	}
 
 static const struct mw_stored_mapping at_start[] = {
-	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x8000, "/bin/x", false, true},
-	{0x100000, 0x200000, MW_REGION_HEAP, 0x40000, "[heap]", false, true},
-	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x1000, "", false, true},
+	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x8000, "/bin/x", false, true, 0, 0},
+	{0x100000, 0x200000, MW_REGION_HEAP, 0x40000, "[heap]", false, true, 0, 0},
+	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x1000, "", false, true, 0, 0},
 };
 
 static const struct mw_stored_mapping at_end[] = {
-	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x9000, "/bin/x", false, true},
-	{0x20000, 0x30000, MW_REGION_FILE_TEXT, 0, "/bin/x", false, true}, /* goes on, but came later */
-	{0x100000, 0x300000, MW_REGION_HEAP, 0x150000, "[heap]", false, true},
-	{0x400000, 0x480000, MW_REGION_ARENA, 0x4000, "[arena 400030]", false, true},
-	{0x6f0000, 0x700000, MW_REGION_ANONYMOUS, 0x3000, "", false, true}, /* before what was there */
-	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
-	{0x800000, 0x810000, MW_REGION_ANONYMOUS, 0x10000, "", false, true}, /* behind it, wholly resident */
-	{0x900000, 0xa00000, MW_REGION_ANONYMOUS, 0x8000, "", false, true},  /* in part a vm block's */
-	{0xb00000, 0xb10000, MW_REGION_SHARED, UNKNOWN, "/dev/shm/y", false, true},
-	{0xc00000, 0xc10000, MW_REGION_OWN, 0x1000, "/memfd:memwatch", false, true},
-	{0xd00000, 0xd10000, MW_REGION_STACK, 0x1000, "[stack]", false, true},
-	{0xe00000, 0xe10000, MW_REGION_STACK, 0x1000, "", false, true},
+	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x9000, "/bin/x", false, true, 0, 0},
+	{0x20000, 0x30000, MW_REGION_FILE_TEXT, 0, "/bin/x", false, true, 0, 0}, /* goes on, but came later */
+	{0x100000, 0x300000, MW_REGION_HEAP, 0x150000, "[heap]", false, true, 0, 0},
+	{0x400000, 0x480000, MW_REGION_ARENA, 0x4000, "[arena 400030]", false, true, 0, 0},
+	{0x6f0000, 0x700000, MW_REGION_ANONYMOUS, 0x3000, "", false, true, 0, 0}, /* before what was there */
+	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x2000, "", false, true, 0, 0},
+	{0x800000, 0x810000, MW_REGION_ANONYMOUS, 0x10000, "", false, true, 0, 0}, /* behind it, wholly resident */
+	{0x900000, 0xa00000, MW_REGION_ANONYMOUS, 0x8000, "", false, true, 0, 0},  /* in part a vm block's */
+	{0xb00000, 0xb10000, MW_REGION_SHARED, UNKNOWN, "/dev/shm/y", false, true, 0, 0},
+	{0xc00000, 0xc10000, MW_REGION_OWN, 0x1000, "/memfd:memwatch", false, true, 0, 0},
+	{0xd00000, 0xd10000, MW_REGION_STACK, 0x1000, "[stack]", false, true, 0, 0},
+	{0xe00000, 0xe10000, MW_REGION_STACK, 0x1000, "", false, true, 0, 0},
 };
 
 static void sums_kinds(void **state)
@@ -136,14 +136,14 @@ static void sums_named(void **state)
 {
 	static const struct mw_stored_mapping before[] = {
 		{0x100000, 0x200000, MW_REGION_ANONYMOUS, 0x1000, "Java heap", false, true, 0x9000, 0x800},
-		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
-		{0x300000, 0x310000, MW_REGION_FILE_DATA, 0x3000, "Java heap", false, true},
+		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true, 0, 0},
+		{0x300000, 0x310000, MW_REGION_FILE_DATA, 0x3000, "Java heap", false, true, 0, 0},
 	};
 	static const struct mw_stored_mapping after[] = {
 		{0x100000, 0x180000, MW_REGION_ANONYMOUS, 0x5000, "Java heap", false, true, 0xa000, 0},
 		{0x180000, 0x1a0000, MW_REGION_ANONYMOUS, 0x6000, "Java heap", false, true, 0x1000, 0x900},
-		{0x1a0000, 0x200000, MW_REGION_ANONYMOUS, 0, "Java heap", false, false},
-		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
+		{0x1a0000, 0x200000, MW_REGION_ANONYMOUS, 0, "Java heap", false, false, 0, 0},
+		{0x200000, 0x300000, MW_REGION_ANONYMOUS, 0x2000, "", false, true, 0, 0},
 		{0x400000, 0x410000, MW_REGION_ANONYMOUS, 0x7000, "[anon:mine]", false, true, UINT64_MAX, 0},
 		{0x420000, 0x430000, MW_REGION_ANONYMOUS, 0, "[anon:mine]", false, true, 1, 0},
 	};
@@ -230,11 +230,11 @@ static void tells_what_of_blocks_is_resident(void **state)
 {
 	/* Cut where blocks end. */
 	static const struct mw_stored_mapping cut[] = {
-		{0x10000, 0x14000, MW_REGION_ANONYMOUS, 0x1000, "", false, true},
-		{0x14000, 0x18000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
-		{0x18000, 0x20000, MW_REGION_ANONYMOUS, 0x8000, "", false, true},
-		{0x20000, 0x30000, MW_REGION_ANONYMOUS, 0, "", false, true},
-		{0x30000, 0x40000, MW_REGION_ANONYMOUS, 0x5000, "", false, true},
+		{0x10000, 0x14000, MW_REGION_ANONYMOUS, 0x1000, "", false, true, 0, 0},
+		{0x14000, 0x18000, MW_REGION_ANONYMOUS, 0x2000, "", false, true, 0, 0},
+		{0x18000, 0x20000, MW_REGION_ANONYMOUS, 0x8000, "", false, true, 0, 0},
+		{0x20000, 0x30000, MW_REGION_ANONYMOUS, 0, "", false, true, 0, 0},
+		{0x30000, 0x40000, MW_REGION_ANONYMOUS, 0x5000, "", false, true, 0, 0},
 	};
 	struct mw_space_moment end = MOMENT(cut);
 	struct mw_space_input input = {.end = &end, .at_end = true, .track_vm = true};
@@ -296,7 +296,7 @@ static void assert_heap(const struct mw_heaps *heaps, mw_addr addr, uint64_t byt
 
 #define ARENA(from, to, path)                                                                                          \
 	{                                                                                                              \
-		64 * (from)*MIB, 64 * (to)*MIB, MW_REGION_ARENA, 0, path, false, true                                  \
+		64 * (from)*MIB, 64 * (to)*MIB, MW_REGION_ARENA, 0, path, false, true, 0, 0                            \
 	}
 
 static void names_glibcs_heaps(void **state)
@@ -308,11 +308,12 @@ static void names_glibcs_heaps(void **state)
 					       ARENA(3, 4, second),
 					       ARENA(8, 9, second),
 					       {64 * 2 * MIB, 64 * 2 * MIB + 4096, MW_REGION_ARENA, 0, first, false,
-						true},
+						true, 0, 0},
 					       ARENA(2, 3, first),
-					       {0x100000, 0x140000, MW_REGION_HEAP, 0, "[heap]", false, true},
-					       {0x100000, 0x200000, MW_REGION_HEAP, 0, "[heap]", false, true},
-					       {0x300000, 0x400000, MW_REGION_ANONYMOUS, 0, "[heap]", false, true},
+					       {0x100000, 0x140000, MW_REGION_HEAP, 0, "[heap]", false, true, 0, 0},
+					       {0x100000, 0x200000, MW_REGION_HEAP, 0, "[heap]", false, true, 0, 0},
+					       {0x300000, 0x400000, MW_REGION_ANONYMOUS, 0, "[heap]", false, true, 0,
+						0},
 				       };
 	struct mw_heaps *heaps;
 	size_t count;
@@ -348,7 +349,7 @@ static void names_glibcs_heaps(void **state)
 
 static void names_other_allocators(void **state)
 {
-	struct mw_stored_mapping heap = {0x100000, 0x200000, MW_REGION_HEAP, 0, "[heap]", false, true};
+	struct mw_stored_mapping heap = {0x100000, 0x200000, MW_REGION_HEAP, 0, "[heap]", false, true, 0, 0};
 	struct mw_hook_info hooks[] = {
 		{.function = "malloc", .module = "/usr/lib/libc.so.6"},
 		{.function = "operator new(unsigned long)", .module = "/usr/lib/libstdc++.so.6"},
@@ -382,8 +383,10 @@ static void bears_any_path(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < PATHS; i++)
-		mappings[i] = (struct mw_stored_mapping){0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i], false, true};
-	mappings[PATHS] = (struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]", false, true};
+		mappings[i] =
+			(struct mw_stored_mapping){0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i], false, true, 0, 0};
+	mappings[PATHS] =
+		(struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]", false, true, 0, 0};
 	heaps = heaps_of(mappings, PATHS + 1, NULL, 0);
 	(void)mw_heaps_names(heaps, &count);
 	assert_int_equal(count, 8);
