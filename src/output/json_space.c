@@ -37,7 +37,7 @@ static json_t *unattributed_value(const struct mw_report_unattributed *item)
 			 MW_KEY("path", item->path && *item->path ? item->path : NULL));
 }
 
-static json_t *told_value(uint64_t bytes)
+static json_t *bytes_or_null(uint64_t bytes)
 {
 	return bytes ? MW_VALUE(bytes) : json_null();
 }
@@ -46,8 +46,8 @@ static json_t *named_moment_value(const struct mw_report_region *region, const s
 {
 	json_t *value = region_value(region);
 
-	mw_json_set(&value, "committed", told_value(use->committed));
-	mw_json_set(&value, "used", told_value(use->used));
+	mw_json_set(&value, "committed", bytes_or_null(use->committed));
+	mw_json_set(&value, "used", bytes_or_null(use->used));
 	return value;
 }
 

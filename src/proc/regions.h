@@ -19,7 +19,7 @@ struct mw_region {
 	bool read, write, exec;
 	uint64_t resident;        /* bytes; MW_SIZE_UNKNOWN until measured, and where it can't be */
 	char *path;               /* as in mw_mapping, or a mark's; "" for none */
-	uint64_t committed, used; /* the mark's, which stand at the first region of it; 0: not told */
+	uint64_t committed, used; /* the mark's, which stand at the first region of it; 0: not known */
 };
 
 /* In address order. Zero-initialise; mw_regions_deinit frees. */
@@ -33,7 +33,7 @@ struct mw_region_mark {
 	mw_addr start, end;
 	enum mw_region_kind kind; /* MW_REGION_KIND_COUNT: leave the kind, only make them regions of their own */
 	const char *path;         /* NULL: leave it */
-	uint64_t committed, used; /* what is told of it; 0: nothing */
+	uint64_t committed, used; /* what a runtime says of it; 0: nothing */
 };
 
 /*

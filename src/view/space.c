@@ -174,8 +174,8 @@ static void add_names(struct mw_report_space *space, const struct mw_space_momen
 			space->named[space->named_count++].name = path_of(&moment->mappings[i]);
 }
 
-/* Sums that no process has are not told. */
-static void add_told(uint64_t *sum, uint64_t bytes)
+/* A sum that no process can have counts as none. */
+static void add_use(uint64_t *sum, uint64_t bytes)
 {
 	if (__builtin_add_overflow(*sum, bytes, sum))
 		*sum = 0;
@@ -192,8 +192,8 @@ static void sum_named(const struct mw_report_space *space, const struct mw_space
 			continue;
 		add_mapping(at_end ? &named->end : &named->start, mapping, i ? mapping - 1 : NULL);
 		use = at_end ? &named->use_at_end : &named->use_at_start;
-		add_told(&use->committed, mapping->committed);
-		add_told(&use->used, mapping->used);
+		add_use(&use->committed, mapping->committed);
+		add_use(&use->used, mapping->used);
 	}
 }
 
