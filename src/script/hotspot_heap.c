@@ -142,7 +142,7 @@ static uint64_t used_by_shenandoah(struct reader *reader, mw_addr heap)
 	return word(reader, word(reader, heap, HOTSPOT_SHENANDOAH_GLOBAL), HOTSPOT_SHENANDOAH_GENERATION_USED);
 }
 
-/* Of one NUMA node: how the figures of several stand beside each other is not told. */
+/* Of one NUMA node: with several the fields are not described. */
 static struct hotspot_heap_use use_of_z(struct reader *reader, mw_addr heap, bool generations)
 {
 	const struct hotspot_field *fields = reader->layout->fields;
