@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/function_name.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/cells.h"
@@ -318,6 +319,15 @@ static uint64_t line_value(struct mw_arena *arena, const struct mw_report_stack 
 	return XXH64(parts, sizeof(parts), 0);
 }
 
+/* Are stacks below their processes? */
+static bool is_by_process(const struct tree *tree)
+{
+	for (size_t i = 0; i < tree->level_count && tree->levels[i].column != MW_COLUMN_STACK; i++)
+		if (tree->levels[i].column == MW_COLUMN_PROCESS)
+			return true;
+	return false;
+}
+
 /* What a cell is in a column: its value, and a key that is the same for equal values only. */
 static uint64_t value_of(const struct tree *tree, size_t process_number, const struct mw_cell *cell,
 			 enum mw_column column, struct value *value)
@@ -325,6 +335,7 @@ static uint64_t value_of(const struct tree *tree, size_t process_number, const s
 	const struct mw_view_process *process = &tree->processes[process_number];
 	const struct mw_report_stack *stack = mw_process_stack(process, cell->stack);
 	const struct mw_view_thread *thread;
+	uint64_t number;
 
 	*value = (struct value){.number = MW_SIZE_UNKNOWN};
 	switch (column) {
@@ -357,7 +368,9 @@ static uint64_t value_of(const struct tree *tree, size_t process_number, const s
 	case MW_COLUMN_STACK:
 		value->stack = stack;
 		value->text = stack ? mw_arena_string(tree->arena, stack->id) : NULL;
-		return stack ? strtoull(stack->id, NULL, 16) : 0;
+		/* Below a process it is that process's own. */
+		number = is_by_process(tree) ? process_number : 0;
+		return stack ? mw_hash_mix(number) ^ strtoull(stack->id, NULL, 16) : 0;
 	case MW_COLUMN_API:
 		value->text = stack ? stack->api : NULL;
 		return key_of_text(tree->arena, &value->text);

@@ -346,6 +346,20 @@ static void test_stacks_and_processes(void **state)
 	assert_true(views->groups->rows[1].sums.peak_exact);
 	assert_int_equal(views->groups->rows[2].number, 11);
 	mw_views_destroy(views);
+	/* Below a process the stack is that process's own, whatever its id. */
+	question.by[0] = MW_COLUMN_PROCESS;
+	question.by[1] = MW_COLUMN_STACK;
+	assert_null(mw_views_create(&question, processes, 2, &views));
+	for (size_t i = 0, process = SIZE_MAX; i < views->groups->row_count; i++) {
+		const struct mw_table_row *row = &views->groups->rows[i];
+
+		if (row->level == 0)
+			process = row->number - 10;
+		else if (!row->folded)
+			assert_true(row->stack >= shops[process].report.stacks &&
+				    row->stack < shops[process].report.stacks + shops[process].report.stack_count);
+	}
+	mw_views_destroy(views);
 	mw_cells_destroy(cells);
 }
 
