@@ -278,16 +278,25 @@ static bool read_word(void *context, uint64_t addr, uint64_t *word)
 
 /* --- whose state it is -------------------------------------------------------------------------------------------- */
 
+static bool has_frames(const struct mw_script *script, struct reader *reader, mw_addr state)
+{
+	struct mw_script_ref ref;
+	bool cut;
+
+	return mw_script_frames(&script->layout->walk, read_word, reader, state, &ref, 1, &cut) > 0;
+}
+
 /* Of one interpreter; the first one of a thread. */
 static mw_addr search_threads(const struct mw_script *script, struct reader *reader, mw_addr interpreter,
-			      mw_addr thread_pointer)
+			      mw_addr thread_pointer, bool running)
 {
 	uint64_t state;
 
 	if (!read_word(reader, interpreter + script->layout->threads, &state))
 		return 0;
 	for (unsigned i = 0; state && i < THREADS; i++) {
-		if (mw_script_is_of(&script->layout->walk, read_word, reader, state, thread_pointer))
+		if (mw_script_is_of(&script->layout->walk, read_word, reader, state, thread_pointer) &&
+		    (!running || has_frames(script, reader, state)))
 			return state;
 		if (!read_word(reader, state + script->layout->next_thread, &state))
 			return 0;
@@ -295,14 +304,15 @@ static mw_addr search_threads(const struct mw_script *script, struct reader *rea
 	return 0;
 }
 
-static mw_addr search(const struct mw_script *script, struct reader *reader, mw_addr thread_pointer)
+/* The newest interpreter is the first. `running`: only a state that has frames. */
+static mw_addr search(const struct mw_script *script, struct reader *reader, mw_addr thread_pointer, bool running)
 {
 	uint64_t interpreter;
 
 	if (!read_word(reader, script->runtime + script->layout->interpreters, &interpreter))
 		return 0;
 	for (unsigned i = 0; interpreter && i < INTERPRETERS; i++) {
-		mw_addr state = search_threads(script, reader, interpreter, thread_pointer);
+		mw_addr state = search_threads(script, reader, interpreter, thread_pointer, running);
 
 		if (state)
 			return state;
@@ -312,15 +322,13 @@ static mw_addr search(const struct mw_script *script, struct reader *reader, mw_
 	return 0;
 }
 
-/* Where do threads keep their state? CPython has it as a thread-specific value (its autoTSSkey), which the C library keeps in
- * the thread's control block: there is a word that is the state's address. 0: no thread says it. */
-static uint64_t find_own(const struct mw_script *script, struct reader *reader)
+/* Of one interpreter; 0: no thread of it says it. */
+static uint64_t find_own_in(const struct mw_script *script, struct reader *reader, mw_addr interpreter)
 {
 	const struct mw_script_layout *walk = &script->layout->walk;
-	uint64_t interpreter, state, thread, word;
+	uint64_t state, thread, word;
 
-	if (!read_word(reader, script->runtime + script->layout->interpreters, &interpreter) || !interpreter ||
-	    !read_word(reader, interpreter + script->layout->threads, &state))
+	if (!read_word(reader, interpreter + script->layout->threads, &state))
 		return 0;
 	for (unsigned i = 0; state && i < THREADS; i++) {
 		if (!read_word(reader, state + walk->thread_id, &thread))
@@ -334,10 +342,37 @@ static uint64_t find_own(const struct mw_script *script, struct reader *reader)
 	return 0;
 }
 
+/* Where do threads keep their state? CPython has it as a thread-specific value (its autoTSSkey), which the C library keeps in
+ * the thread's control block: there is a word that is the state's address. Up to 3.11 it is that of the first interpreter
+ * that the thread was in. 0: no thread says it. */
+static uint64_t find_own(const struct mw_script *script, struct reader *reader)
+{
+	uint64_t interpreter, own = 0;
+
+	if (!read_word(reader, script->runtime + script->layout->interpreters, &interpreter))
+		return 0;
+	for (unsigned i = 0; interpreter && i < INTERPRETERS && !own; i++) {
+		own = find_own_in(script, reader, interpreter);
+		if (!read_word(reader, interpreter + script->layout->next_interpreter, &interpreter))
+			break;
+	}
+	return own;
+}
+
 const struct mw_script_layout *mw_script_layout_of(const struct mw_script *script, struct mw_script_place *place)
 {
 	*place = script->place;
 	return script->layout ? &script->layout->walk : NULL;
+}
+
+/* May the thread be in another interpreter than the one whose state it has as its own? */
+static bool has_several(const struct mw_script *script, struct reader *reader)
+{
+	uint64_t interpreter, next;
+
+	return script->place.current &&
+	       read_word(reader, script->runtime + script->layout->interpreters, &interpreter) && interpreter &&
+	       read_word(reader, interpreter + script->layout->next_interpreter, &next) && next;
 }
 
 /* The state of the thread that this is, 0: it has none. */
@@ -345,19 +380,21 @@ static mw_addr state_of(struct mw_script *script, struct reader *reader, mw_addr
 {
 	const struct mw_script_layout *walk = &script->layout->walk;
 	const struct mw_script_place current = {.current = script->place.current};
-	uint64_t state = mw_script_state(walk, &script->place, read_word, reader, thread_pointer);
+	uint64_t state = mw_script_state(walk, &current, read_word, reader, thread_pointer);
 	void *known;
 
 	/* It is stopped: any state can be read. */
+	if (!state && has_several(script, reader))
+		state = search(script, reader, thread_pointer, true);
 	if (!state)
-		state = mw_script_state(walk, &current, read_word, reader, thread_pointer);
+		state = mw_script_state(walk, &script->place, read_word, reader, thread_pointer);
 	/* A thread that has a state has it there. */
 	if (state || script->place.own)
 		return state;
 	known = mw_map_get(&script->threads, thread_pointer);
 	if (known && mw_script_is_of(walk, read_word, reader, (mw_addr)(uintptr_t)known, thread_pointer))
 		return (mw_addr)(uintptr_t)known;
-	state = search(script, reader, thread_pointer);
+	state = search(script, reader, thread_pointer, false);
 	/* Where it can't be kept, it is looked for again. */
 	if (state)
 		mw_error_destroy(mw_map_set(&script->threads, thread_pointer,

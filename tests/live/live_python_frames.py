@@ -14,6 +14,7 @@ import mwrec
 
 NEWEST = (3, 14)
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs', 'frames.py')
+SUBINTERPRETERS = os.path.join(os.path.dirname(PROGRAM), 'subinterpreters.py')
 
 
 def interpreters():
@@ -129,6 +130,25 @@ class Frames(unittest.TestCase):
         self.assertGreater(sum(count for count, _ in known.values()), 5 * count)
         mwframes.compare(self, report, known, lambda stack: [(name.rpartition('.')[2], file, line) for name, file, line in
                                                              self.frames_of(stack) or ()])
+
+    def test_interpreters(self):
+        """Where a thread has released the lock of up to 3.11, engine jump does not know which interpreter it is in."""
+        for version, python in interpreters().items():
+            with self.subTest(version):
+                report = mwframes.run(self, [python, '-S', SUBINTERPRETERS])
+                found = collections.defaultdict(collections.Counter)
+                for stack in report['stacks']:
+                    amount = stack['size']
+                    if stack['api'] == 'calloc' and amount['bytes'] > 60000 * amount['count']:
+                        frames = tuple((f[0], f[2]) for f in script_frames(stack)[:3])
+                        found[amount['bytes'] // amount['count']][frames] += amount['count']
+                outer = {frames[2] for frames in found[60001]}.pop()
+                self.assertEqual(outer[0], 'outer')
+                self.assertEqual(found[60001], {(('held', 4), ('make', 9), outer): 20})
+                self.assertEqual(found[60002], {(('released', 6), ('make', 10), outer): 20})
+                self.assertEqual(found[70001], {(('held', 4), ('make', 9), ('<module>', 1)): 20})
+                if mwlive.config.engine == 'trap' or not version.startswith(('3.9 ', '3.10 ', '3.11 ')):
+                    self.assertEqual(found[70002], {(('released', 6), ('make', 10), ('<module>', 1)): 20})
 
     def test_made_up(self):
         """An interpreter that is none, while nobody changes it."""
