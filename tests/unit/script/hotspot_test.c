@@ -32,7 +32,7 @@ struct symbol {
 	uint32_t hash;
 	uint16_t length;
 	char body[26];
-};
+} __attribute__((aligned(8)));
 
 struct klass {
 	uint64_t vtable;
