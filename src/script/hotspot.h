@@ -90,9 +90,10 @@ bool mw_hotspot_has_changed(struct mw_hotspot *hotspot, pid_t tid);
 
 /*
  * What it says of its memory: "Java heap", "code cache", "class space", "metaspace", "shared classes", "card table", and
- * "stack of NAME", which is that of the thread, as /proc has it. That is not all: no structure tells where a collector's
+ * "stack of NAME", which is that of the thread, as /proc has it. That is not all: no structure says where a collector's
  * bitmaps and stacks of threads that run no Java are; those of malloc's are not among them. "metaspace" is what classes
- * were found in. What of the Java heap is used is told as the collector counts it. The process may run. Added to `out`, in no order. Errors: MEMORY.
+ * were found in. The used part of the Java heap is the collector's own figure. The process may run. Added to `out`, in no
+ * order. Errors: MEMORY.
  */
 struct mw_error *mw_hotspot_spaces(struct mw_hotspot *hotspot, pid_t tid, const struct mw_maps *maps,
 				   struct mw_script_spaces *out) MW_MUST_CHECK;

@@ -142,7 +142,7 @@ static uint64_t used_by_shenandoah(struct reader *reader, mw_addr heap)
 	return word(reader, word(reader, heap, HOTSPOT_SHENANDOAH_GLOBAL), HOTSPOT_SHENANDOAH_GENERATION_USED);
 }
 
-/* Of one NUMA node: with several the fields are not described. */
+/* Of one NUMA node: how several add up is not exported. */
 static struct hotspot_heap_use use_of_z(struct reader *reader, mw_addr heap, bool generations)
 {
 	const struct hotspot_field *fields = reader->layout->fields;

@@ -69,7 +69,7 @@ static bool word(const struct spaces *spaces, mw_addr object, enum hotspot_field
 
 /* --- the Java heap ------------------------------------------------------------------------------------------------ */
 
-/* No structure tells where ZGC's heap is, but its file has a name; the same memory may be mapped several times. */
+/* No structure says where ZGC's heap is, but its file has a name; the same memory may be mapped several times. */
 static void add_z_heap(struct spaces *spaces, struct hotspot_heap_use use)
 {
 	static const char name[] = "/memfd:java_heap";

@@ -51,7 +51,7 @@ void mw_v8_name(const struct mw_v8 *v8, const struct mw_raw_stack *native, const
 const struct mw_mapping *mw_v8_file(pid_t tid, const struct mw_maps *maps);
 /*
  * What of the process's memory is V8's heap: by its spaces, as v8.getHeapSpaceStatistics() calls them ("V8 old_space"), of
- * all isolates together; and "V8 freed chunks", which are in no space any more: V8 12 and later keep them for later. Of a
+ * all isolates together; and "V8 freed chunks", which belong to no space: V8 12 and later keep them for reuse. Of a
  * version that is not known it is "V8 heap", as far as its chunks look like those of one that is. Memory of the code range that
  * holds no code yet is not among it. The process may run. Added to `out`. Errors: MEMORY.
  */

@@ -146,7 +146,7 @@ class HostileThreads(unittest.TestCase):
     def test_fork_by_a_child_that_is_about_to_be_cleaned(self):
         """Its number is less than those of processes that have been looked at: it is found all the same."""
         if mwlive.config.engine != 'jump':
-            self.skipTest('engine trap is told of each fork by the kernel')
+            self.skipTest('the kernel reports each fork to engine trap')
         target = mwlive.Target(self, 'grandchild')
         before = mwlive.Snapshot(target.pid)
         process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '1', '--quiet', '--engine', 'jump'],

@@ -27,7 +27,7 @@ function tell() {
 	return v8.getHeapSpaceStatistics().map((space) => [space.space_name, space.space_size, space.space_used_size]);
 }
 
-/* What a worker is told to do, it answers. */
+/* A worker answers each request. */
 function answer(what) {
 	if (what === 'keep')
 		keep();

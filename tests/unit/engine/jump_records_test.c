@@ -238,6 +238,14 @@ static void test_slow(void **state)
 	assert_int_equal(bad(rig), 0);
 }
 
+static void begin_two(struct rig *rig)
+{
+	begin(rig);
+	rig_thread(rig, 1);
+	rig_drain(rig);
+	rig->event_count = 0;
+}
+
 /* Another thread's stack, whose record has a later time than an event that refers to it. */
 static void test_stacks_from_elsewhere(void **state)
 {
@@ -245,10 +253,7 @@ static void test_stacks_from_elsewhere(void **state)
 	struct mw_ring_slow slow = {.pc = 0x10001};
 	uint64_t unit;
 
-	begin(rig);
-	rig_thread(rig, 1);
-	rig_drain(rig);
-	rig->event_count = 0;
+	begin_two(rig);
 	rig->walked[0] = (struct mw_raw_frame){0x10001, 9};
 	rig->walked_count = 1;
 	rig->walked_cut = MW_STACK_TRUNCATED;
@@ -284,10 +289,7 @@ static void test_stacks_of_modules_that_go(void **state)
 	struct mw_ring_slow slow = {.pc = 0x10001};
 	uint64_t unit;
 
-	begin(rig);
-	rig_thread(rig, 1);
-	rig_drain(rig);
-	rig->event_count = 0;
+	begin_two(rig);
 	rig->walked[0] = (struct mw_raw_frame){0x10001, 9};
 	rig->walked_count = 1;
 	unit = rig_reserve(rig, 1, 1);
@@ -373,10 +375,7 @@ static void test_script_from_elsewhere(void **state)
 {
 	struct rig *rig = *state;
 
-	begin(rig);
-	rig_thread(rig, 1);
-	rig_drain(rig);
-	rig->event_count = 0;
+	begin_two(rig);
 	rig_put(rig, 0, 10, MW_RING_ALLOC, 0, 50, 0x5000, 24);
 	rig_put_script(rig, 1, 15, 50, refs, 2);
 	rig_put_stack(rig, 1, 15, 0, 50, frames, 3, MW_RING_COMPLETE);

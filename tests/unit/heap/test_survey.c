@@ -179,7 +179,7 @@ static void check_line(const struct mw_heap_report *report, const char *name, ui
 	assert_int_equal(resident + swapped, 0);
 }
 
-/* What is told of the ranges is summed, whatever is resident of each. */
+/* The figures of the ranges are summed, whatever is resident of each. */
 static void check_told(const struct rig *rig, const struct mw_heap_report *report)
 {
 	uint64_t reserved = 0;

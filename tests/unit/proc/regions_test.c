@@ -76,7 +76,7 @@ static void splits_at_marks(void **state)
 {
 	struct mw_region_mark marks[] = {
 		{0xc000, 0xe000, MW_REGION_ARENA, "[x]", 0, 0},     /* a file: keeps its kind */
-		{0x2000, 0x4000, MW_REGION_ARENA, "[a]", 0, 0},     /* the end of one and the begin of the next */
+		{0x2000, 0x4000, MW_REGION_ARENA, "[a]", 0, 0},     /* where one ends and the next begins */
 		{0x3000, 0x5000, MW_REGION_KIND_COUNT, NULL, 0, 0}, /* only what the other left */
 		{0x9000, 0xd000, MW_REGION_OWN, NULL, 0, 0},        {0x7000, 0x7000, MW_REGION_OWN, NULL, 0, 0},
 		{0x20000, 0x30000, MW_REGION_OWN, NULL, 0, 0},
@@ -101,7 +101,7 @@ static void splits_at_marks(void **state)
 	mw_regions_deinit(&regions);
 }
 
-/* However often regions are split, sums of what is told of them stay. */
+/* However often regions are split, the sums of their figures stay. */
 static void figures_stay_with_the_first_piece(void **state)
 {
 	struct mw_region_mark marks[] = {{0x2000, 0x9000, MW_REGION_ANONYMOUS, "Java heap", 70, 50}};
