@@ -165,7 +165,7 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 	if (!launched)
 		MW_TRY(mw_seccomp_policy_preflight("jump", pid, false));
 	for (size_t i = 0; i < engine->process_count && !launched; i++)
-		jump_child_release(engine->processes[i], pid);
+		MW_TRY(jump_child_release(engine->processes[i], pid));
 	err = attach_once(engine, pid, launched, sink, &again);
 	for (unsigned i = 0; err && again && i < LOOKS; i++) {
 		mw_error_destroy(err);
@@ -322,31 +322,6 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define WAKE_NS       (2 * MS)   /* from one time that we were woken to the next */
 #define QUIET_NS      (500 * MS) /* a process that has recorded nothing for so long is served once a second */
 
-/* What has ended so soon after an exec has not been seen as what it had become. */
-static bool became_another(const struct jump_process *process)
-{
-	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
-		const struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
-
-		/* Nothing has been heard of the thread since: it was no vfork child of its that called it. */
-		if (slot->owner > MW_RING_TOMB && slot->exec && slot->exec == slot->entries)
-			return true;
-	}
-	return false;
-}
-
-static struct mw_error *look_alive(struct jump_process *process)
-{
-	if (jump_has_exited(process)) {
-		jump_exit_status(process, -1);
-		return jump_process_end(process,
-					!process->exiting && became_another(process) ? MW_END_EXEC : MW_END_EXIT);
-	}
-	if (jump_has_execed(process) && !jump_has_exited(process))
-		return jump_process_end(process, MW_END_EXEC);
-	return NULL;
-}
-
 static bool due(uint64_t *last, uint64_t now, uint64_t every)
 {
 	if (now - *last < every)
@@ -404,7 +379,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	uint64_t now = jump_now(process);
 
 	if (process->signalled && jump_has_exited(process))
-		return look_alive(process);
+		return jump_look_alive(process);
 	jump_java_serve(process, now);
 	if (is_quiet(process, now))
 		return NULL;
@@ -429,7 +404,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	MW_TRY(serve_exits(process));
 	take_sample(process, false);
 	if (due(&process->last.alive_ns, now, ALIVE_NS + process->engine->alive * ALIVE_EACH_NS))
-		MW_TRY(look_alive(process));
+		MW_TRY(jump_look_alive(process));
 	if (!process->ended && jump_control(&process->recorder.shared)->given_up) {
 		/* Its threads waited longer than memwatch is ever away, and went on alone. */
 		process->gave_up = true;

@@ -400,8 +400,9 @@ struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const stru
 				    struct mw_permit *permit) MW_MUST_CHECK;
 /* Clean those that have been heard of. */
 void jump_children_heard(struct jump_process *process);
-/* Take what is ours out of a process that is to be watched itself, if that was forked from this one. */
-void jump_child_release(struct jump_process *process, pid_t pid);
+/* Take what is ours out of a process that is to be watched itself, if that was forked from this one. Errors: DENIED where
+ * it can't be taken out yet; those of stopping and changing a process. */
+struct mw_error *jump_child_release(struct jump_process *process, pid_t pid) MW_MUST_CHECK;
 /* The window ends now, or when it was as long as it was to be. What is recorded from now on is reported, too. */
 void jump_window_close(struct jump_process *process);
 /* The recorder is turned off. */
@@ -409,6 +410,8 @@ struct mw_error *jump_window_end(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
 /* The process is no more, or is another program now. */
 struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
+/* End its window if it has ended or become another program. */
+struct mw_error *jump_look_alive(struct jump_process *process) MW_MUST_CHECK;
 
 /* sampling.c */
 /* By which entry of the recorder a function that is to be detoured enters it, from the image's start. */

@@ -303,7 +303,7 @@ struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const stru
 /* Does the process have the shared memory mapped, and not share the target's whole address space? */
 static bool holds_copy(const struct jump_process *process, pid_t pid)
 {
-	return memory_stands(process, pid) && mw_shares_memory(process->pid, pid) != 1;
+	return memory_stands(process, pid) && mw_shares_memory(mw_live_thread(process->pid), pid) != 1;
 }
 
 /* The jumps are taken out of the child: those of unwinders' functions, or all others. Its patches are its own. */
@@ -410,11 +410,23 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 	return mw_error_first(err, mw_quiesce_end(&quiesce));
 }
 
-void jump_child_release(struct jump_process *process, pid_t pid)
+struct mw_error *jump_child_release(struct jump_process *process, pid_t pid)
 {
-	/* Where that fails, attaching says why. */
-	if (!process->ended && pid != process->pid && holds_copy(process, pid))
-		mw_error_destroy(child_clean(process, pid));
+	if (process->ended || pid == process->pid || !holds_copy(process, pid))
+		return NULL;
+	/* Perhaps it shared the process's memory, and still runs in it after the exec or the end of that one. */
+	MW_TRY(jump_look_alive(process));
+	if (process->ended)
+		return NULL;
+	MW_TRY(child_clean(process, pid));
+	if (!holds_copy(process, pid))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_DENIED, 0,
+					     "what process %d has of memwatch's since its fork from process %d cannot "
+					     "be removed: calls from before the fork have not returned, or none of its "
+					     "threads may unmap memory",
+					     (int)pid, (int)process->pid),
+			     "Attach to it later");
 }
 
 void jump_children_heard(struct jump_process *process)
@@ -608,6 +620,31 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 		children_sweep(process);
 	jump_memory_close(process);
 	return err;
+}
+
+/* What has ended so soon after an exec has not been seen as what it had become. */
+static bool became_another(const struct jump_process *process)
+{
+	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
+
+		/* Nothing has been heard of the thread since: it was no vfork child of its that called it. */
+		if (slot->owner > MW_RING_TOMB && slot->exec && slot->exec == slot->entries)
+			return true;
+	}
+	return false;
+}
+
+struct mw_error *jump_look_alive(struct jump_process *process)
+{
+	if (jump_has_exited(process)) {
+		jump_exit_status(process, -1);
+		return jump_process_end(process,
+					!process->exiting && became_another(process) ? MW_END_EXEC : MW_END_EXIT);
+	}
+	if (jump_has_execed(process) && !jump_has_exited(process))
+		return jump_process_end(process, MW_END_EXEC);
+	return NULL;
 }
 
 static struct mw_error *remove_all(struct jump_process *process)
