@@ -59,6 +59,7 @@ static struct mw_error *record_all(struct recording *recording)
 	const struct mw_reports_wish wish = {
 		.question = recording->question,
 		.timelines = mw_outputs_want_timelines(recording->options),
+		.exports = &recording->options->exports,
 		.progress = &session->progress,
 	};
 	struct mw_partials partials;
@@ -185,6 +186,11 @@ static struct mw_error *report_heap(struct replay *replay, const struct mw_heap_
 {
 	const struct mw_cli_report_options *options = &replay->options->report;
 
+	if (replay->options->session.exports.count)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "'%.200s' is a look at a heap, which has no allocations to export",
+						     options->recording),
+				     "Export the recording of a window: memwatch -p PID -o FILE writes one");
 	if (options->from_ns || options->has_to || options->at_peak || options->at_moment ||
 	    mw_cli_view_options_any(&replay->options->view))
 		return mw_error_hint(
@@ -203,8 +209,9 @@ static struct mw_error *report_all(struct replay *replay)
 	const struct mw_session_options *outputs = &replay->options->session;
 	const struct mw_cli_view_options *view = &replay->options->view;
 	const struct mw_reports_wish wish = {
-		.question = mw_cli_view_options_any(view) ? &view->question : NULL,
+		.question = mw_cli_view_options_any(view) && !outputs->exports.alone ? &view->question : NULL,
 		.timelines = mw_outputs_want_timelines(outputs),
+		.exports = &outputs->exports,
 		.progress = &replay->progress,
 	};
 
@@ -289,6 +296,7 @@ static const struct verb {
 	{&mw_cli_command_heap, mw_process_setup_prepare, mw_cli_heap},
 	{&mw_cli_command_doctor, mw_process_setup_ignore_write_signals, doctor},
 	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, report},
+	{&mw_cli_command_export, mw_process_setup_ignore_write_signals, report},
 	{&mw_cli_command_top, mw_process_setup_prepare, top},
 	{&mw_cli_command_help, mw_process_setup_ignore_write_signals, help},
 };

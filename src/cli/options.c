@@ -6,6 +6,7 @@
 
 #include "session/outputs.h"
 
+#include <memwatch/export.h>
 #include <memwatch/output.h>
 
 #include <ctype.h>
@@ -19,8 +20,9 @@
 #define HELP_WIDTH  80
 
 const struct mw_cli_command *const mw_cli_commands[] = {
-	&mw_cli_command_record, &mw_cli_command_top,  &mw_cli_command_doctor, &mw_cli_command_report,
-	&mw_cli_command_diff,   &mw_cli_command_heap, &mw_cli_command_help,   NULL,
+	&mw_cli_command_record, &mw_cli_command_top,    &mw_cli_command_doctor,
+	&mw_cli_command_report, &mw_cli_command_export, &mw_cli_command_diff,
+	&mw_cli_command_heap,   &mw_cli_command_help,   NULL,
 };
 
 struct mw_error *mw_cli_command_find(const char *name, const struct mw_cli_command **out)
@@ -66,15 +68,34 @@ static size_t add_format(const struct mw_cli_option *row, size_t number, struct 
 	return 1;
 }
 
+/* Names, with blanks between, and lines for --help, before those of its own: of the formats of exports. */
+static void name_exports(struct mw_cli_option *row)
+{
+	static char words[256], help[2048];
+	size_t named = 0, told = 0;
+
+	for (size_t i = 0; mw_export_get(i); i++) {
+		const struct mw_export_format *format = mw_export_get(i);
+
+		named += (size_t)snprintf(words + named, sizeof(words) - named, "%s%s", i ? " " : "", format->name);
+		told += (size_t)snprintf(help + told, sizeof(help) - told, "%-10s %s\n", format->name, format->about);
+	}
+	(void)snprintf(help + told, sizeof(help) - told, "%s", row->help);
+	row->words = words;
+	row->help = help;
+}
+
 static void make_rows(const struct mw_cli_command *command, struct mw_cli_option out[MW_CLI_OPTIONS_MAX + 1])
 {
 	size_t count = 0;
 
 	for (const struct mw_cli_option *row = command->options; row->name && count < MW_CLI_OPTIONS_MAX; row++) {
 		if (row->name != mw_cli_formats_of_reports && row->name != mw_cli_formats_of_diffs &&
-		    row->name != mw_cli_formats_of_heaps)
+		    row->name != mw_cli_formats_of_heaps) {
 			out[count++] = *row;
-		else
+			if (row->words == mw_cli_formats_of_exports)
+				name_exports(&out[count - 1]);
+		} else
 			for (size_t i = 0; mw_output_get(i) && count < MW_CLI_OPTIONS_MAX; i++)
 				count += add_format(row, i, &out[count]);
 	}

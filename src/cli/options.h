@@ -58,6 +58,10 @@ enum mw_cli_type {
 	/* Of a look at a heap. */
 	MW_CLI_TYPE_HEAP_BY, /* unsigned: enum mw_heap_by */
 	MW_CLI_TYPE_BITS,    /* uint64_t: hexadecimal */
+	/* Of exports. */
+	MW_CLI_TYPE_EXPORT,    /* struct mw_export_wishes: FORMAT:FILE; appended */
+	MW_CLI_TYPE_EXPORT_TO, /* struct mw_cli_report_options: a format, or the interval's end */
+	MW_CLI_TYPE_MEASURE,   /* enum mw_export_measure */
 };
 
 /* `option` is what messages call it, as in "--top"; `member` is where the value goes, untouched on failure. */
@@ -93,7 +97,7 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options);
 /* An option is one row: its names, how its value is parsed and where that goes, what --help prints, the manual page
  * and the shells' completions. */
 
-#define MW_CLI_OPTIONS_MAX 40 /* more than any command has */
+#define MW_CLI_OPTIONS_MAX 48 /* more than any command has */
 
 /* What a shell offers for a value or an operand. */
 enum mw_cli_completion {
@@ -124,6 +128,8 @@ struct mw_cli_option {
 /* In the place of a name: the options by which formats of reports are asked for, or those of comparisons, or of looks at
  * heaps. */
 extern const char mw_cli_formats_of_reports[], mw_cli_formats_of_diffs[], mw_cli_formats_of_heaps[];
+/* In the place of words and help: those of the formats of exports. */
+extern const char mw_cli_formats_of_exports[];
 
 struct mw_cli_command {
 	const char *name;     /* "": the recording itself */
@@ -149,7 +155,7 @@ struct mw_cli_command {
 extern const struct mw_cli_command *const mw_cli_commands[];
 
 extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_top,
-	mw_cli_command_report, mw_cli_command_diff, mw_cli_command_heap, mw_cli_command_help;
+	mw_cli_command_report, mw_cli_command_export, mw_cli_command_diff, mw_cli_command_heap, mw_cli_command_help;
 
 /* A command's options, one a row; the last one's name is NULL. */
 const struct mw_cli_option *mw_cli_command_options(const struct mw_cli_command *command);
@@ -181,6 +187,8 @@ struct mw_cli_report_options {
 	bool at_moment;                          /* to_ns is a moment that must lie in the window */
 	const char *symbols[MW_CLI_SYMBOLS_MAX]; /* directories */
 	size_t symbols_count;
+	const struct mw_export_format *format; /* of memwatch export … */
+	const char *export;                    /* … and its file; NULL: standard output */
 };
 
 struct mw_cli_diff_options {

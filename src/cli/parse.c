@@ -19,7 +19,7 @@
 #define NS_PER_S    UINT64_C(1000000000)
 
 const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs",
-	   mw_cli_formats_of_heaps[] = "heaps";
+	   mw_cli_formats_of_heaps[] = "heaps", mw_cli_formats_of_exports[] = "exports";
 
 static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
 {
@@ -402,6 +402,80 @@ static struct mw_error *parse_text(const char *option, const char *text, void *m
 	return NULL;
 }
 
+/* --- of exports ------------------------------------------------------------------------------------------------------- */
+
+/* The format of which `text` holds the name, of that length; NULL: it is none's. */
+static const struct mw_export_format *find_format(const char *text, size_t length)
+{
+	for (size_t i = 0; mw_export_get(i); i++) {
+		const struct mw_export_format *format = mw_export_get(i);
+
+		if (strlen(format->name) == length && strncmp(format->name, text, length) == 0)
+			return format;
+	}
+	return NULL;
+}
+
+static struct mw_error *no_such_format(const char *option, const char *text)
+{
+	char names[256] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; mw_export_get(i) && length < sizeof(names); i++)
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
+					   mw_export_get(i)->name);
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': no such format", option, text),
+			     "Formats are %s", names);
+}
+
+static struct mw_error *parse_export(const char *option, const char *text, void *member)
+{
+	struct mw_export_wishes *exports = member;
+	size_t length = strcspn(text, ":");
+	const struct mw_export_format *format = find_format(text, length);
+
+	if (!format)
+		return no_such_format(option, text);
+	if (!text[length] || !text[length + 1])
+		return usage(option, text, "the file is missing",
+			     "It takes a format and a file, as in collapsed:leak.txt; '-' is standard output");
+	if (exports->count == MW_EXPORTS_MAX)
+		return mw_error_create(MW_ERROR_USAGE, 0, "%s may be given at most %d times", option, MW_EXPORTS_MAX);
+	exports->items[exports->count].format = format;
+	exports->items[exports->count++].file = text + length + 1;
+	return NULL;
+}
+
+/* No format begins with a digit, as times do. */
+static struct mw_error *parse_export_to(const char *option, const char *text, void *member)
+{
+	struct mw_cli_report_options *options = member;
+	const struct mw_export_format *format = find_format(text, strlen(text));
+
+	if (!format && (isdigit((unsigned char)*text) || *text == '.'))
+		return parse_to(option, text, member);
+	if (!format)
+		return no_such_format(option, text);
+	if (options->format)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s %s and %s %s are both given", option,
+						     options->format->name, option, format->name),
+				     "memwatch export writes one file; report --export FORMAT:FILE writes several");
+	options->format = format;
+	return NULL;
+}
+
+static struct mw_error *parse_measure(const char *option, const char *text, void *member)
+{
+	for (unsigned i = 0; i < MW_EXPORT_MEASURES; i++) {
+		if (strcmp(text, mw_export_measure_name((enum mw_export_measure)i)) != 0)
+			continue;
+		*(enum mw_export_measure *)member = (enum mw_export_measure)i;
+		return NULL;
+	}
+	return usage(option, text, "no such measure",
+		     "It takes inuse_space, inuse_objects, alloc_space or alloc_objects");
+}
+
 /* --- what is shown --------------------------------------------------------------------------------------------------- */
 
 static struct mw_error *parse_type(const char *option, const char *text, void *member)
@@ -587,6 +661,9 @@ struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const c
 		[MW_CLI_TYPE_FILTER] = parse_filter,
 		[MW_CLI_TYPE_HEAP_BY] = parse_heap_by,
 		[MW_CLI_TYPE_BITS] = parse_bits,
+		[MW_CLI_TYPE_EXPORT] = parse_export,
+		[MW_CLI_TYPE_EXPORT_TO] = parse_export_to,
+		[MW_CLI_TYPE_MEASURE] = parse_measure,
 	};
 	static const char kinds[] = "Kinds are heap, vm and vm-internal, as in --kind heap,vm";
 	uint64_t count = 0;

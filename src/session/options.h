@@ -4,6 +4,7 @@
 #define MW_SESSION_OPTIONS_H
 
 #include <memwatch/engine.h>
+#include <memwatch/export.h>
 #include <memwatch/output.h>
 #include <memwatch/types.h>
 
@@ -18,6 +19,18 @@ struct mw_pids {
 	char **names; /* malloc'ed, as each of them */
 	size_t name_count;
 	size_t found; /* so many of `items`, at the end, were found by a name or what else they have in common */
+};
+
+/* Exports that are asked for. Zero-initialise. */
+struct mw_export_wishes {
+	struct {
+		const struct mw_export_format *format;
+		const char *file; /* "-": standard output */
+	} items[MW_EXPORTS_MAX];
+	size_t count;
+	enum mw_export_measure measure;
+	const struct mw_filter *filter; /* of their blocks; NULL: all */
+	bool alone;                     /* there is no report beside them */
 };
 
 /* All strings, and the command, are borrowed. */
@@ -53,6 +66,7 @@ struct mw_session_options {
 	bool children, no_children;     /* given: follow what these fork and exec; or not what a command does */
 	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;
+	struct mw_export_wishes exports;
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/place.h"
+#include "session/exports.h"
 #include "session/terminal.h"
 #include "store/reader.h"
 
@@ -286,31 +287,71 @@ static struct mw_error *check_there(const char *option, const char *name, const 
 			     "Give another name, or --force to replace it");
 }
 
+#define WRITTEN_MAX (MW_PARTIALS_MAX)
+
+/* A file that is asked for. */
+struct written {
+	const char *option, *name, *what;
+	bool (*is_own)(const char *head, size_t size);
+};
+
+/* All of them; returns how many. */
+static size_t list_written(const struct mw_session_options *options, struct written out[WRITTEN_MAX])
+{
+	const struct mw_export_wishes *exports = &options->exports;
+	size_t count = 0;
+
+	if (options->output)
+		out[count++] = (struct written){"output", options->output, "a recording", mw_store_is_recording};
+	for (size_t i = 0; mw_output_get(i); i++)
+		if (options->files[i])
+			out[count++] = (struct written){mw_output_get(i)->name, options->files[i],
+							mw_output_get(i)->what, mw_output_get(i)->is_own};
+	for (size_t i = 0; i < exports->count; i++)
+		out[count++] = (struct written){exports->alone ? "output" : "export", exports->items[i].file,
+						exports->items[i].format->what, exports->items[i].format->is_own};
+	return count;
+}
+
 struct mw_error *mw_outputs_check(const struct mw_session_options *options)
 {
-	if (!options->force)
-		MW_TRY(check_there("output", options->output, "a recording", mw_store_is_recording));
-	for (size_t i = 0; mw_output_get(i) && !options->force; i++)
-		MW_TRY(check_there(mw_output_get(i)->name, options->files[i], mw_output_get(i)->what,
-				   mw_output_get(i)->is_own));
-	for (size_t i = 0; mw_output_get(i); i++)
-		MW_TRY(check_pair("output", options->output, mw_output_get(i)->name, options->files[i]));
-	for (size_t i = 0; mw_output_get(i); i++)
-		for (size_t j = i + 1; mw_output_get(j); j++)
-			MW_TRY(check_pair(mw_output_get(i)->name, options->files[i], mw_output_get(j)->name,
-					  options->files[j]));
+	struct written written[WRITTEN_MAX];
+	size_t count = list_written(options, written);
+
+	for (size_t i = 0; i < count && !options->force; i++)
+		MW_TRY(check_there(written[i].option, written[i].name, written[i].what, written[i].is_own));
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++)
+			MW_TRY(check_pair(written[i].option, written[i].name, written[j].option, written[j].name));
 	return NULL;
 }
 
 struct mw_error *mw_outputs_check_recording(const struct mw_session_options *options, const char *recording,
 					    const char *what)
 {
-	for (size_t i = 0; mw_output_get(i); i++)
-		if (options->files[i] && is_same(options->files[i], recording))
-			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s '%s' is %s",
-							     mw_output_get(i)->name, options->files[i], what),
+	struct written written[WRITTEN_MAX];
+	size_t count = list_written(options, written);
+
+	for (size_t i = 0; i < count; i++)
+		if (written[i].name != options->output && is_same(written[i].name, recording))
+			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s '%s' is %s", written[i].option,
+							     written[i].name, what),
 					     "Give another name: the recording would be lost");
 	return NULL;
+}
+
+/* Half of what goes to a terminal would be orders to it. */
+static struct mw_error *open_export(struct mw_outputs *outputs, size_t number)
+{
+	const struct mw_export_format *format = outputs->wishes->items[number].format;
+
+	MW_TRY(mw_outfile_open(outputs->wishes->items[number].file, &outputs->exports[number]));
+	if (!format->binary || !isatty(outputs->exports[number]->fd))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s is no text for a terminal", format->what),
+			     outputs->wishes->alone ? "Name a file for it by -o, or send it to another program"
+						    : "Name a file for it, as in --export %s:FILE",
+			     format->name);
 }
 
 struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_session_options *options)
@@ -320,27 +361,31 @@ struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_ses
 	outputs->options.top = options->top;
 	outputs->options.all = options->all;
 	outputs->options.frames = options->frames;
+	outputs->wishes = &options->exports;
 	for (size_t i = 0; mw_output_get(i); i++)
 		stdout_taken |= options->files[i] && is_stdout(options->files[i]);
+	for (size_t i = 0; i < options->exports.count; i++)
+		stdout_taken |= options->exports.alone || is_stdout(options->exports.items[i].file);
 	for (size_t i = 0; mw_output_get(i); i++) {
 		const char *name = mw_output_get(i)->reading && !stdout_taken ? "-" : options->files[i];
 
 		if (name)
 			MW_TRY(mw_outfile_open(name, &outputs->files[i]));
 	}
+	for (size_t i = 0; i < options->exports.count; i++)
+		MW_TRY(open_export(outputs, i));
 	return NULL;
 }
 
 /* Where it is the terminal itself, nothing else is to stand there. */
-static void show_writing(const struct mw_outputs *outputs, const struct mw_outfile *file, const struct content *content)
+static void show_writing(const struct mw_outputs *outputs, const struct mw_outfile *file, const char *phase)
 {
 	if (!outputs->progress)
 		return;
 	if (isatty(file->fd))
 		mw_progress_clear(outputs->progress);
 	else
-		mw_progress_phase(outputs->progress, content->diffs || content->heap_diff ? "writing the comparison"
-											  : "writing the report");
+		mw_progress_phase(outputs->progress, phase);
 }
 
 /* Are colours wanted there: a terminal, not TERM=dumb, no NO_COLOR? */
@@ -388,7 +433,8 @@ static struct mw_error *write_file(struct mw_outputs *outputs, size_t number, co
 	if (!taken)
 		return NULL;
 	outputs->files[number] = NULL;
-	show_writing(outputs, taken, content);
+	show_writing(outputs, taken,
+		     content->diffs || content->heap_diff ? "writing the comparison" : "writing the report");
 	err = render(outputs, mw_output_get(number), mw_outfile_stream(taken), content);
 	if (err) {
 		mw_outfile_abort(taken);
@@ -445,7 +491,29 @@ struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs)
 
 		partials.paths[i] = file && file->place.has_temp ? file->partial : NULL;
 	}
+	for (size_t i = 0; i < MW_EXPORTS_MAX; i++) {
+		const struct mw_outfile *file = outputs->exports[i];
+
+		partials.paths[MW_OUTPUTS_MAX + i] = file && file->place.has_temp ? file->partial : NULL;
+	}
 	return partials;
+}
+
+struct mw_error *mw_outputs_write_export(struct mw_outputs *outputs, size_t number, const struct mw_export *export)
+{
+	struct mw_outfile *taken = outputs->exports[number];
+	struct mw_error *err;
+
+	if (!taken)
+		return NULL;
+	outputs->exports[number] = NULL;
+	show_writing(outputs, taken, "writing the export");
+	err = outputs->wishes->items[number].format->write(export, mw_outfile_stream(taken));
+	if (err) {
+		mw_outfile_abort(taken);
+		return err;
+	}
+	return mw_outfile_commit(taken);
 }
 
 void mw_outputs_close(struct mw_outputs *outputs)
@@ -453,6 +521,10 @@ void mw_outputs_close(struct mw_outputs *outputs)
 	for (size_t i = 0; mw_output_get(i); i++) {
 		mw_outfile_abort(outputs->files[i]);
 		outputs->files[i] = NULL;
+	}
+	for (size_t i = 0; i < MW_EXPORTS_MAX; i++) {
+		mw_outfile_abort(outputs->exports[i]);
+		outputs->exports[i] = NULL;
 	}
 }
 
@@ -474,6 +546,7 @@ struct mw_error *mw_reports_init(struct mw_reports *reports, const struct mw_rep
 void mw_reports_deinit(struct mw_reports *reports)
 {
 	mw_views_destroy(reports->views);
+	mw_exports_peak_destroy(reports->peak);
 	for (size_t i = 0; reports->timelines && i < reports->count; i++)
 		mw_timeline_destroy(reports->timelines[i]);
 	for (size_t i = 0; reports->items && i < reports->count; i++)
@@ -490,12 +563,14 @@ struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_
 	const struct mw_collector_options options = {
 		.question = reports->wish.question,
 		.timeline = reports->wish.timelines,
+		.samples = reports->wish.exports && reports->wish.exports->count,
+		.filter = reports->wish.exports ? reports->wish.exports->filter : NULL,
 		.from_ns = from_ns,
 		.to_ns = to_ns,
 		.metadata = known ? &watched->metadata : NULL,
 	};
 
-	return options.question || options.timeline ? mw_watched_collect(watched, &options) : NULL;
+	return options.question || options.timeline || options.samples ? mw_watched_collect(watched, &options) : NULL;
 }
 
 struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, struct mw_watched *watched)
@@ -528,8 +603,8 @@ static uint64_t end_of(const struct mw_replay *replay, const struct mw_replay_in
 	return interval->to_ns < length ? interval->to_ns : length;
 }
 
-struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
-				   struct mw_replay *replay, struct mw_replay_interval *interval)
+struct mw_error *mw_reports_read(struct mw_reports *reports, const struct mw_reports_wish *wish,
+				 struct mw_replay *replay, struct mw_replay_interval *interval)
 {
 	size_t count = mw_replay_count(replay);
 
@@ -545,6 +620,18 @@ struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_r
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(mw_reports_make(reports, i, mw_replay_watched(replay, i)));
 	return NULL;
+}
+
+struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
+				   struct mw_replay *replay, struct mw_replay_interval *interval)
+{
+	struct mw_exports_peak *peak = NULL;
+	struct mw_error *err;
+
+	MW_TRY(mw_exports_peak_find(wish, replay, interval, &peak));
+	err = mw_reports_read(reports, wish, replay, interval);
+	reports->peak = peak;
+	return err;
 }
 
 static bool is_wanted(const struct mw_pids *pids, const struct mw_report *report)
@@ -612,5 +699,7 @@ struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs 
 	err = write_all_files(outputs, &content);
 	outputs->options.views = NULL;
 	outputs->options.timelines = NULL;
+	if (outputs->wishes && outputs->wishes->count)
+		err = mw_error_first(err, mw_exports_write(reports, outputs));
 	return err;
 }

@@ -34,7 +34,7 @@ FILE *mw_outfile_stream(struct mw_outfile *file);
 /* Everything is written: make it last, give it its name and free `file`, also on failure, which leaves nothing. */
 struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
 
-#define MW_PARTIALS_MAX (MW_OUTPUTS_MAX + 1) /* a recording is the last */
+#define MW_PARTIALS_MAX (MW_OUTPUTS_MAX + MW_EXPORTS_MAX + 1) /* a recording is the last */
 
 /* Of all files that are being written; NULL where there is none. */
 struct mw_partials {
@@ -46,8 +46,10 @@ void mw_outfile_abort(struct mw_outfile *file);
 
 struct mw_outputs {
 	struct mw_outfile *files[MW_OUTPUTS_MAX]; /* by format; NULL: not wanted */
-	struct mw_output_options options;         /* what of the reports is shown; borrowed */
-	struct mw_progress *progress;             /* that writing is shown by; NULL: it is not */
+	const struct mw_export_wishes *wishes;    /* NULL: no exports … */
+	struct mw_outfile *exports[MW_EXPORTS_MAX];
+	struct mw_output_options options; /* what of the reports is shown; borrowed */
+	struct mw_progress *progress;     /* that writing is shown by; NULL: it is not */
 };
 
 /* Is a format asked for that shows timelines? */
@@ -67,6 +69,9 @@ struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct
 struct mw_error *mw_outputs_write_heap(struct mw_outputs *outputs, const struct mw_heap_report *heap) MW_MUST_CHECK;
 /* Likewise a comparison of two. */
 struct mw_error *mw_outputs_write_heap_diff(struct mw_outputs *outputs, const struct mw_heap_diff *diff) MW_MUST_CHECK;
+/* Write an export, of that number among those that are wished for, and close. Errors: SYSTEM, those of the format. */
+struct mw_error *mw_outputs_write_export(struct mw_outputs *outputs, size_t number,
+					 const struct mw_export *export) MW_MUST_CHECK;
 /* The files to be unlinked should memwatch end now. */
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs);
 /* Leave nothing of what was not written; fine after mw_outputs_write. */
@@ -76,6 +81,7 @@ void mw_outputs_close(struct mw_outputs *outputs);
 struct mw_reports_wish {
 	const struct mw_view_question *question; /* NULL: the reports alone */
 	bool timelines;
+	const struct mw_export_wishes *exports; /* NULL, or without any: none */
 	struct mw_progress *progress;
 };
 
@@ -87,6 +93,7 @@ struct mw_reports {
 	struct mw_report **items;       /* … */
 	struct mw_timeline **timelines; /* NULL: that one could not be made */
 	struct mw_views *views;         /* of all; the first report has them */
+	struct mw_exports_peak *peak;   /* NULL: no export has asked for it */
 };
 
 /* Zeroed ones get their memory, for so many processes. Errors: MEMORY; deinit in any case. */
@@ -101,6 +108,10 @@ struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_
 struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, struct mw_watched *watched) MW_MUST_CHECK;
 /* Read a recording over an interval, and make the reports of its processes: init, collect and make for all of them. Errors:
  * those of mw_replay_run(); deinit in any case. */
+struct mw_error *mw_reports_read(struct mw_reports *reports, const struct mw_reports_wish *wish,
+				 struct mw_replay *replay, struct mw_replay_interval *interval) MW_MUST_CHECK;
+/* The same, and before that, where an export asks for it, what was outstanding at the peak. Errors: those of
+ * mw_exports_peak_find(), too. */
 struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
 				   struct mw_replay *replay, struct mw_replay_interval *interval) MW_MUST_CHECK;
 /* Keep those of these processes; none: all. Errors: USAGE: there are none. */

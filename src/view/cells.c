@@ -32,6 +32,7 @@ struct mw_cells {
 	const struct mw_track *track;
 	struct waiting waiting[WAITING];
 	size_t waiting_count;
+	uint64_t end_ns; /* of the interval */
 	bool failed;
 };
 
@@ -94,6 +95,7 @@ static bool cell_of(struct mw_cells *cells, const struct mw_cell *key, uint32_t 
 	cell->amount = (struct mw_amount){0, 0};
 	cell->spread = (struct mw_spread){0, 0, 0};
 	cell->unknown = 0;
+	cell->lived_ns = 0;
 	return true;
 }
 
@@ -126,6 +128,7 @@ static bool add_amounts(struct mw_cells *cells, struct waiting *waiting)
 	mw_amount_add(&cell->amount, waiting->key.amount);
 	mw_spread_add(&cell->spread, waiting->key.spread);
 	cell->unknown += waiting->key.unknown;
+	cell->lived_ns += waiting->key.lived_ns;
 	if (waiting->lifetime == MW_TIME_UNKNOWN)
 		return true;
 	if (!cell->lifetimes && !open_lifetimes(cells, cell))
@@ -177,6 +180,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 	bool known = fate->bytes != MW_SIZE_UNKNOWN;
 	const struct mw_weight weight = {fate->others, fate->variance};
 	struct waiting *waiting = &cells->waiting[cells->waiting_count++];
+	uint64_t lived_ns;
 
 	/* A piece of a mapping has bytes; the block is counted once, with the last of them. */
 	*waiting = (struct waiting){
@@ -193,8 +197,11 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 	if (options->heaps && options->heap_of)
 		waiting->key.heap =
 			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->pymalloc);
-	if (options->lifetimes >= MW_LIFETIMES_OF_ALL && fate->last && waiting->key.fate == MW_FATE_TRANSIENT)
-		waiting->lifetime = mw_fate_lifetime(fate, 0);
+	lived_ns = fate->last ? mw_fate_lifetime(fate, cells->end_ns) : MW_TIME_UNKNOWN;
+	if (lived_ns != MW_TIME_UNKNOWN)
+		waiting->key.lived_ns = (double)lived_ns * (double)waiting->key.amount.count;
+	if (options->lifetimes >= MW_LIFETIMES_OF_ALL && waiting->key.fate == MW_FATE_TRANSIENT)
+		waiting->lifetime = lived_ns;
 	waiting->hash = hash_of(&waiting->key);
 	mw_index_prefetch(&cells->index, waiting->hash);
 	return cells->waiting_count < WAITING || settle(cells);
@@ -207,6 +214,11 @@ bool mw_cells_take(void *context, const struct mw_track_fate *fate)
 	if (!cells->failed)
 		cells->failed = !take(cells, fate);
 	return !cells->failed;
+}
+
+void mw_cells_until(struct mw_cells *cells, uint64_t end_ns)
+{
+	cells->end_ns = end_ns;
 }
 
 struct mw_error *mw_cells_end(struct mw_cells *cells, const struct mw_track *track, const uint32_t *heap_of)

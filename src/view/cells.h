@@ -42,6 +42,7 @@ struct mw_cell {
 	struct mw_amount amount;
 	struct mw_spread spread; /* of it, where blocks are sampled */
 	uint64_t unknown;        /* of amount.count, those of unknown size */
+	double lived_ns;         /* how long its blocks lived, together, until mw_cells_until() */
 	uint32_t lifetimes;      /* a number of those kept, plus one; 0: none */
 };
 
@@ -53,6 +54,8 @@ void mw_cells_destroy(struct mw_cells *cells);
 /* Take the fate of a block, from when the interval begins: `cells` is a struct mw_cells *, to fit
  * mw_track_each_survivor(). False without memory: nothing more is taken then, and mw_cells_end() says so. */
 bool mw_cells_take(void *cells, const struct mw_track_fate *fate);
+/* When the interval ended: blocks that are told of from now on lived up to then. */
+void mw_cells_until(struct mw_cells *cells, uint64_t end_ns);
 /* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes.
  * `heap_of`: for each number that options.heap_of gave out, which heap it is in truth; cells may have the same key then.
  * NULL: that one. Errors: MEMORY where a fate could not be taken. */

@@ -3,6 +3,7 @@
 #include "view/collector.h"
 
 #include "base/vector.h"
+#include "view/samples.h"
 #include "view/watched.h"
 
 #include <stdlib.h>
@@ -134,6 +135,15 @@ static struct mw_error *prepare_views(struct mw_collector *collector, const stru
 	return question->blocks ? mw_blocklist_create(&blocks, &collector->blocks) : NULL;
 }
 
+static struct mw_error *prepare_samples(struct mw_collector *collector, const struct mw_filter *filter)
+{
+	struct mw_cells_options cells = mw_samples_cells(filter);
+
+	cells.heap_of = heap_of_block;
+	cells.heap_context = collector;
+	return mw_cells_create(&cells, &collector->samples);
+}
+
 static struct mw_error *collector_init(struct mw_collector *collector, const struct mw_collector_options *options)
 {
 	const struct mw_cube_options cube = {
@@ -148,12 +158,15 @@ static struct mw_error *collector_init(struct mw_collector *collector, const str
 		MW_TRY(mw_heaps_create(options->metadata, &collector->heaps));
 	if (options->question)
 		MW_TRY(prepare_views(collector, options->question));
+	if (options->samples)
+		MW_TRY(prepare_samples(collector, options->filter));
 	return options->timeline ? mw_cube_create(&cube, &collector->cube) : NULL;
 }
 
 void mw_collector_deinit(struct mw_collector *collector)
 {
 	mw_cells_destroy(collector->cells);
+	mw_cells_destroy(collector->samples);
 	mw_blocklist_destroy(collector->blocks);
 	mw_cube_destroy(collector->cube);
 	mw_heaps_destroy(collector->heaps);
@@ -205,6 +218,8 @@ static bool on_survivor(void *context, const struct mw_track_fate *seen)
 
 	if (collector->cells)
 		good = mw_cells_take(collector->cells, fate);
+	if (collector->samples)
+		good = mw_cells_take(collector->samples, fate) && good;
 	if (collector->blocks)
 		good = mw_blocklist_take(collector->blocks, fate) && good;
 	if (collector->cube)
@@ -218,10 +233,15 @@ static void on_fate(void *context, const struct mw_track_fate *fate)
 	(void)on_survivor(context, fate);
 }
 
+static bool wants_fates(const struct mw_collector *collector)
+{
+	return collector->cells || collector->samples || collector->blocks || collector->cube;
+}
+
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track)
 {
 	collector->track = track;
-	if (collector->cells || collector->blocks || collector->cube)
+	if (wants_fates(collector))
 		mw_track_watch(track, on_fate, collector);
 }
 
@@ -262,12 +282,16 @@ static struct mw_error *collector_finish(struct mw_collector *collector, const s
 	mw_track_watch(track, NULL, NULL);
 	if (collector->blocks)
 		mw_blocklist_end(collector->blocks, end_ns);
-	if (collector->cells || collector->blocks || collector->cube)
+	if (collector->samples)
+		mw_cells_until(collector->samples, end_ns);
+	if (wants_fates(collector))
 		mw_track_each_survivor(track, on_survivor, collector);
 	if (collector->late)
 		MW_TRY(find_heaps(collector, metadata));
 	if (collector->cells)
 		MW_TRY(mw_cells_end(collector->cells, track, collector->heap_of[OF_BLOCKS]));
+	if (collector->samples)
+		MW_TRY(mw_cells_end(collector->samples, track, collector->heap_of[OF_BLOCKS]));
 	collector->heap_names = mw_heaps_names(collector->heaps, &collector->heap_count);
 	return name_threads(collector, track);
 }
@@ -276,6 +300,7 @@ static struct mw_error *collector_finish(struct mw_collector *collector, const s
 
 struct mw_error *mw_watched_collect(struct mw_watched *watched, const struct mw_collector_options *options)
 {
+	mw_collector_deinit(&watched->collector);
 	watched->collects = true;
 	watched->collector.metadata = &watched->metadata;
 	watched->timeline = options->timeline;
@@ -344,6 +369,7 @@ void mw_watched_view(struct mw_watched *watched, const struct mw_watched_interva
 	*out = (struct mw_view_process){
 		.report = report,
 		.cells = collector->cells,
+		.samples = collector->samples,
 		.blocks = collector->blocks,
 		.stack_of = collector->stack_of,
 		.stack_count = mw_track_stack_count(watched->track),

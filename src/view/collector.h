@@ -16,6 +16,8 @@ struct mw_collector_options {
 	const struct mw_view_question *question; /* NULL: none. Must outlive the collector */
 	bool timeline;                           /* there is to be one … */
 	uint64_t from_ns, to_ns;                 /* … of that interval; to_ns 0: its end is not known yet */
+	bool samples;                            /* exports are to be made (samples.h) … */
+	const struct mw_filter *filter;          /* … of these blocks; NULL: all. Must outlive the collector */
 	/* They know where heaps are, and must outlive the collector; NULL: that is known at the interval's end. */
 	const struct mw_metadata *metadata;
 };
@@ -34,6 +36,7 @@ struct mw_heap_places {
 /* Zero-initialise. */
 struct mw_collector {
 	struct mw_cells *cells;
+	struct mw_cells *samples;
 	struct mw_blocklist *blocks;
 	struct mw_cube *cube;
 	struct mw_heaps *heaps;

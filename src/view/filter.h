@@ -69,6 +69,7 @@ struct mw_view_thread {
 struct mw_view_process {
 	const struct mw_report *report;
 	const struct mw_cells *cells;      /* NULL: none */
+	const struct mw_cells *samples;    /* likewise, for exports */
 	const struct mw_blocklist *blocks; /* NULL: none */
 	/* For each of the tracker's stacks its index in report->stacks as they lie there now (sorted), or UINT32_MAX.
 	 */

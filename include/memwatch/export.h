@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export.h: a form in which other programs read what memwatch has found.
+ *
+ * An export is made of the same cells as the views and the report, so its sums are theirs. To add a format: a file in
+ * src/export/, its row in the table of src/export/export.c and in docs/EXPORTS.md. Options, help and documents come from
+ * that row.
+ */
+#ifndef MEMWATCH_EXPORT_H
+#define MEMWATCH_EXPORT_H
+
+#include <memwatch/error.h>
+#include <memwatch/table.h>
+#include <memwatch/view.h>
+
+#include <stdio.h>
+
+#define MW_EXPORTS_MAX 16 /* files that can be asked for at once */
+
+/* What a format is given where it has room for one figure. */
+enum mw_export_measure {
+	MW_EXPORT_INUSE_SPACE, /* bytes that were allocated in the interval and not freed … */
+	MW_EXPORT_INUSE_OBJECTS,
+	MW_EXPORT_ALLOC_SPACE, /* … and all that were allocated */
+	MW_EXPORT_ALLOC_OBJECTS,
+	MW_EXPORT_MEASURES
+};
+
+/* "inuse_space", …; static text. */
+const char *mw_export_measure_name(enum mw_export_measure measure);
+
+/* Blocks that one thread allocated by one stack. */
+struct mw_export_sample {
+	const struct mw_report_stack *stack; /* NULL: unknown */
+	pid_t tid;                           /* 0: unknown */
+	const char *thread;                  /* NULL: it has no name */
+	enum mw_kind kind;
+	struct mw_sums sums;      /* without peak and lifetimes; estimates where blocks are sampled */
+	double lived_ns;          /* how long they lived inside the interval, together */
+	struct mw_amount at_peak; /* what of them was outstanding at the process's peak */
+};
+
+/* A file with code that the process had mapped. */
+struct mw_export_module {
+	const char *path;
+	const uint8_t *build_id;
+	size_t build_id_size; /* 0: none */
+	mw_addr start, end;
+};
+
+struct mw_export_process {
+	const struct mw_report *report;
+	const struct mw_export_module *modules;
+	size_t module_count;
+	const struct mw_export_sample *samples; /* in the order of the report's stacks */
+	size_t sample_count;
+	double peak_at; /* seconds since the window's start; below 0: the format has not asked for the peak */
+};
+
+/* All is borrowed. */
+struct mw_export {
+	const struct mw_export_process *processes;
+	size_t count;
+	enum mw_export_measure measure;
+	enum mw_frames frames; /* that are shown; default: all */
+};
+
+struct mw_export_format {
+	const char *name;  /* as in --to NAME */
+	const char *what;  /* "a profile of pprof's": what a file of it is */
+	const char *about; /* for --help, 42 characters: what it is, or which programs open it */
+	bool binary;       /* not for terminals */
+	bool peak;         /* it shows the peak: events have to be read twice; of one process only */
+	/* Does a file that begins so hold an export that memwatch wrote in it? */
+	bool (*is_own)(const char *head, size_t size);
+	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). Errors: MEMORY. */
+	struct mw_error *(*write)(const struct mw_export *export, FILE *stream)MW_MUST_CHECK;
+};
+
+/* Those there are, each in a file of its own. */
+extern const struct mw_export_format mw_export_collapsed;
+
+/* In the order in which they are listed; NULL past the last. */
+const struct mw_export_format *mw_export_get(size_t number);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+/* exports.c: see exports.h. */
+#include "session/exports.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "session/terminal.h"
+#include "view/samples.h"
+
+#include <stdlib.h>
+
+/* --- what was outstanding at the peak ------------------------------------------------------------------------- */
+
+struct mw_exports_peak {
+	uint64_t at_ns;
+	struct mw_map by_key; /* of (stack, thread, kind) to amounts, malloc'ed */
+};
+
+bool mw_exports_want_peak(const struct mw_export_wishes *wishes)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; wishes && i < wishes->count; i++)
+		wanted |= wishes->items[i].format->peak;
+	return wanted;
+}
+
+void mw_exports_peak_destroy(struct mw_exports_peak *peak)
+{
+	void *amount;
+
+	if (!peak)
+		return;
+	for (size_t i = 0; mw_map_next(&peak->by_key, &i, &amount);)
+		free(amount);
+	mw_map_deinit(&peak->by_key);
+	free(peak);
+}
+
+/* The same in every reading of a recording. */
+static uint64_t key_of(const struct mw_export_sample *sample)
+{
+	uint64_t stack = sample->stack ? strtoull(sample->stack->id, NULL, 16) : 0;
+
+	return mw_hash_add(mw_hash_mix(stack), (uint64_t)sample->kind << 32 | (uint32_t)sample->tid);
+}
+
+static struct mw_error *keep_peak(struct mw_exports_peak *peak, const struct mw_reports *reports)
+{
+	struct mw_view_process process;
+	MW_FREE struct mw_export_sample *samples = NULL;
+	size_t count;
+
+	mw_watched_view(reports->watched[0], &reports->interval, reports->items[0], &process);
+	MW_TRY(mw_samples_make(&process, reports->wish.exports->filter, &samples, &count));
+	for (size_t i = 0; i < count; i++) {
+		struct mw_amount *amount = mw_map_get(&peak->by_key, key_of(&samples[i]));
+
+		if (!amount) {
+			amount = calloc(1, sizeof(*amount));
+			if (!amount)
+				return mw_error_nomem();
+			MW_TRY(mw_map_set(&peak->by_key, key_of(&samples[i]), amount));
+		}
+		mw_amount_add(amount, samples[i].sums.fates[MW_FATE_IMPACTING]);
+	}
+	return NULL;
+}
+
+/* Read it twice: to find the peak, and up to there. */
+static struct mw_error *read_peak(struct mw_exports_peak *peak, const struct mw_reports_wish *wish,
+				  struct mw_replay *replay, const struct mw_replay_interval *interval)
+{
+	const struct mw_export_wishes alone = {
+		.items = {wish->exports->items[0]}, .count = 1, .filter = wish->exports->filter, .alone = true};
+	const struct mw_reports_wish cells = {.exports = &alone, .progress = wish->progress};
+	struct mw_replay_interval until = {.from_ns = interval->from_ns, .to_ns = interval->to_ns};
+	struct mw_reports reports = {.count = 0};
+	struct mw_error *err;
+
+	MW_TRY(mw_replay_peak(replay, &until, 0, &peak->at_ns));
+	/* The event that made the peak lies inside. */
+	until.to_ns = peak->at_ns + 1;
+	err = mw_reports_read(&reports, &cells, replay, &until);
+	if (!err)
+		err = keep_peak(peak, &reports);
+	mw_reports_deinit(&reports);
+	return err;
+}
+
+struct mw_error *mw_exports_peak_find(const struct mw_reports_wish *wish, struct mw_replay *replay,
+				      const struct mw_replay_interval *interval, struct mw_exports_peak **out)
+{
+	struct mw_exports_peak *peak;
+	struct mw_error *err;
+
+	if (!mw_exports_want_peak(wish->exports))
+		return NULL;
+	if (mw_replay_count(replay) > 1)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "one of the formats shows the peak, and the recording has %zu "
+						     "processes, each with its own",
+						     mw_replay_count(replay)),
+				     "Take another format");
+	if (wish->exports->filter && mw_filter_columns(wish->exports->filter) & 1u << MW_COLUMN_TYPE)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "one of the formats shows the peak, where it is not known yet "
+						     "what becomes of blocks"),
+				     "Leave type: out of the filter, or take another format");
+	peak = calloc(1, sizeof(*peak));
+	if (!peak)
+		return mw_error_nomem();
+	err = read_peak(peak, wish, replay, interval);
+	if (err) {
+		mw_exports_peak_destroy(peak);
+		return err;
+	}
+	*out = peak;
+	return NULL;
+}
+
+/* Taken out, so that nothing counts twice. */
+static void set_peak(const struct mw_exports_peak *peak, struct mw_export_sample *sample)
+{
+	struct mw_amount *amount = mw_map_get(&peak->by_key, key_of(sample));
+
+	if (!amount)
+		return;
+	sample->at_peak = *amount;
+	*amount = (struct mw_amount){0, 0};
+}
+
+/* --- processes ------------------------------------------------------------------------------------------------ */
+
+/* What is made of a process for its export; deinit frees. */
+struct process {
+	struct mw_export_module *modules;
+	struct mw_export_sample *samples;
+};
+
+static struct mw_error *make_process(const struct mw_reports *reports, size_t number, struct process *process,
+				     struct mw_export_process *out)
+{
+	struct mw_watched *watched = reports->watched[number];
+	const struct mw_metadata *metadata = &watched->metadata;
+	struct mw_view_process view;
+
+	process->modules = calloc(metadata->module_count + 1, sizeof(*process->modules));
+	if (!process->modules)
+		return mw_error_nomem();
+	for (size_t i = 0; i < metadata->module_count; i++) {
+		const struct mw_view_module *module = &metadata->modules[i];
+
+		process->modules[i] = (struct mw_export_module){.path = module->path,
+								.build_id = module->build_id,
+								.build_id_size = module->build_id_size,
+								.start = module->start,
+								.end = module->end};
+	}
+	*out = (struct mw_export_process){.report = reports->items[number],
+					  .modules = process->modules,
+					  .module_count = metadata->module_count,
+					  .peak_at = reports->peak ? (double)reports->peak->at_ns / 1e9 : -1};
+	mw_watched_view(watched, &reports->interval, reports->items[number], &view);
+	MW_TRY(mw_samples_make(&view, reports->wish.exports->filter, &process->samples, &out->sample_count));
+	for (size_t i = 0; reports->peak && i < out->sample_count; i++)
+		set_peak(reports->peak, &process->samples[i]);
+	out->samples = process->samples;
+	return NULL;
+}
+
+static struct mw_error *write_all(struct mw_reports *reports, struct mw_outputs *outputs, struct process *processes,
+				  struct mw_export_process *made)
+{
+	const struct mw_export export = {.processes = made,
+					 .count = reports->count,
+					 .measure = outputs->wishes->measure,
+					 .frames = outputs->options.frames};
+	struct mw_error *err = NULL;
+
+	for (size_t i = 0; i < reports->count; i++)
+		MW_TRY(make_process(reports, i, &processes[i], &made[i]));
+	for (size_t i = 0; i < outputs->wishes->count; i++)
+		err = mw_error_first(err, mw_outputs_write_export(outputs, i, &export));
+	return err;
+}
+
+struct mw_error *mw_exports_write(struct mw_reports *reports, struct mw_outputs *outputs)
+{
+	MW_FREE struct process *processes = calloc(reports->count + 1, sizeof(*processes));
+	MW_FREE struct mw_export_process *made = calloc(reports->count + 1, sizeof(*made));
+	struct mw_error *err = processes && made ? write_all(reports, outputs, processes, made) : mw_error_nomem();
+
+	for (size_t i = 0; processes && i < reports->count; i++) {
+		free(processes[i].modules);
+		free(processes[i].samples);
+	}
+	mw_progress_clear(reports->wish.progress);
+	return err;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* exports.h: from reports and the cells of their processes to exports (memwatch/export.h). */
+#ifndef MW_SESSION_EXPORTS_H
+#define MW_SESSION_EXPORTS_H
+
+#include "session/outputs.h"
+
+/* What was outstanding at the peak of a process, by stack and thread. */
+struct mw_exports_peak;
+
+/* Does a format that is asked for show it? */
+bool mw_exports_want_peak(const struct mw_export_wishes *wishes);
+/* If so, read the recording up to the peak in that interval; NULL where not. Errors: USAGE: there are several processes, or
+ * the filter asks what became of blocks later; those of mw_replay_run(). */
+struct mw_error *mw_exports_peak_find(const struct mw_reports_wish *wish, struct mw_replay *replay,
+				      const struct mw_replay_interval *interval,
+				      struct mw_exports_peak **out) MW_MUST_CHECK;
+void mw_exports_peak_destroy(struct mw_exports_peak *peak);
+
+/* When all reports are made: write all exports. Each is tried; the first error is returned. */
+struct mw_error *mw_exports_write(struct mw_reports *reports, struct mw_outputs *outputs) MW_MUST_CHECK;
+
+#endif
