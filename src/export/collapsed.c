@@ -60,7 +60,7 @@ static struct mw_error *put_sample(struct mw_export_frames *frames, const struct
 
 static struct mw_error *write_collapsed(const struct mw_export *export, FILE *stream)
 {
-	struct mw_export_frames frames = {.export = export, .processes = true};
+	struct mw_export_frames frames = {.export = export, .root = MW_EXPORT_ROOT_OF_SEVERAL};
 	struct mw_error *err = NULL;
 
 	for (size_t i = 0; i < export->count && !err; i++)

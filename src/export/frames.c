@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 #include "base/vector.h"
+#include "output/json.h"
 #include "output/line.h"
 
 #include <inttypes.h>
@@ -143,7 +144,10 @@ struct mw_error *mw_export_frames_of(struct mw_export_frames *frames, const stru
 		MW_TRY(append_stack(frames, sample->stack));
 	if (!frames->count)
 		MW_TRY(append_text(frames, "(no stack)", NULL));
-	return frames->processes && frames->export->count > 1 ? append_process(frames, process->report) : NULL;
+	if (frames->root == MW_EXPORT_ROOT_NEVER ||
+	    (frames->root == MW_EXPORT_ROOT_OF_SEVERAL && frames->export->count < 2))
+		return NULL;
+	return append_process(frames, process->report);
 }
 
 void mw_export_frames_deinit(struct mw_export_frames *frames)
@@ -153,6 +157,18 @@ void mw_export_frames_deinit(struct mw_export_frames *frames)
 	free(frames->items);
 	free(frames->numbers);
 	mw_map_deinit(&frames->numbering);
+}
+
+struct mw_error *mw_export_put_json(FILE *stream, const char *text)
+{
+	json_t *value = mw_json_text(text);
+
+	if (!value)
+		return mw_error_nomem();
+	/* Errors of writing stay in the stream. */
+	(void)json_dumpf(value, stream, JSON_ENCODE_ANY);
+	json_decref(value);
+	return NULL;
 }
 
 uint64_t mw_export_measure_of(enum mw_export_measure measure, const struct mw_export_sample *sample)

@@ -17,11 +17,18 @@ struct mw_export_frame {
 	enum mw_language language;
 };
 
+/* When the outermost frame of each stack is its process. */
+enum mw_export_root {
+	MW_EXPORT_ROOT_NEVER,
+	MW_EXPORT_ROOT_OF_SEVERAL, /* where there are several processes */
+	MW_EXPORT_ROOT_ALWAYS,
+};
+
 /* Zero-initialise but for the first three; mw_export_frames_deinit() frees. */
 struct mw_export_frames {
 	const struct mw_export *export;
 	bool by_address; /* calls from different places in a line are different frames */
-	bool processes;  /* where there are several, the outermost frame is the process */
+	enum mw_export_root root;
 	struct mw_map numbering;
 	struct mw_export_frame *items; /* numbering.count of them */
 	size_t capacity;
@@ -34,6 +41,9 @@ struct mw_export_frames {
 struct mw_error *mw_export_frames_of(struct mw_export_frames *frames, const struct mw_export_process *process,
 				     const struct mw_export_sample *sample) MW_MUST_CHECK;
 void mw_export_frames_deinit(struct mw_export_frames *frames);
+
+/* Text that may be any bytes, as a value of JSON. Errors: MEMORY. */
+struct mw_error *mw_export_put_json(FILE *stream, const char *text) MW_MUST_CHECK;
 
 /* What of the sample that measure is. */
 uint64_t mw_export_measure_of(enum mw_export_measure measure, const struct mw_export_sample *sample);
