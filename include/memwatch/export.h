@@ -67,7 +67,7 @@ struct mw_export {
 
 struct mw_export_format {
 	const char *name;  /* as in --to NAME */
-	const char *what;  /* "a profile of pprof's": what a file of it is */
+	const char *what;  /* "a pprof profile": what a file of it is */
 	const char *about; /* for --help, 42 characters: what it is, or which programs open it */
 	bool binary;       /* not for terminals */
 	bool peak;         /* it shows the peak: events have to be read twice; of one process only */

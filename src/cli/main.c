@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
+#include "base/cleanup.h"
 #include "cli/diff.h"
 #include "cli/heap.h"
 #include "cli/options.h"
 #include "doctor/doctor.h"
+#include "session/exports.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
 #include "session/select.h"
@@ -13,6 +15,7 @@
 #include "top/top.h"
 #include "view/replay.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +45,22 @@ static struct mw_error *report_windows(struct recording *recording)
 	return NULL;
 }
 
+/* Exports for which events must be read again are made of the recording, which may have no name. */
+static struct mw_error *export_again(struct recording *recording, int fd)
+{
+	const struct mw_reports_wish wish = {
+		.exports = &recording->options->exports,
+		.progress = &recording->session.progress,
+	};
+	const struct mw_partials partials = mw_outputs_partials(&recording->outputs);
+	struct mw_error *err;
+
+	mw_process_setup_reporting(&partials);
+	err = mw_reports_write_kept(fd, &wish, &recording->outputs);
+	mw_process_setup_reported();
+	return err;
+}
+
 /* What is still to be written of it. */
 static struct mw_error *finish_recording(struct recording *recording)
 {
@@ -62,7 +81,10 @@ static struct mw_error *record_all(struct recording *recording)
 		.exports = &recording->options->exports,
 		.progress = &session->progress,
 	};
+	bool again = mw_exports_want_peak(&recording->options->exports);
 	struct mw_partials partials;
+	MW_CLOSE int fd = -1;
+	const char *directory;
 	struct mw_error *err;
 
 	/* What can go wrong without a process is tried before one is touched. */
@@ -71,6 +93,8 @@ static struct mw_error *record_all(struct recording *recording)
 	MW_TRY(mw_outputs_open(&recording->outputs, recording->options));
 	if (recording->options->output)
 		MW_TRY(mw_store_create(recording->options->output, &session->writer));
+	else if (again)
+		MW_TRY(mw_session_keep_unnamed(session, &directory));
 	session->wish = &wish;
 	MW_TRY(mw_session_prepare(session));
 	session->wish = NULL;
@@ -83,9 +107,14 @@ static struct mw_error *record_all(struct recording *recording)
 		err = mw_error_create(MW_ERROR_SYSTEM, 0, "interrupted before the report was written");
 		return mw_error_first(finish_recording(recording), err);
 	}
+	if (again)
+		fd = mw_store_reopen(session->writer);
+	if (again && fd < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot read for the export what was recorded");
 	err = report_windows(recording);
 	/* Symbols have been found for the report. */
-	return mw_error_first(err, finish_recording(recording));
+	err = mw_error_first(err, finish_recording(recording));
+	return again && !err ? export_again(recording, fd) : err;
 }
 
 /* Attach or launch, record the window, detach, report. NULL only if the window was recorded and every output written. On
@@ -212,6 +241,7 @@ static struct mw_error *report_all(struct replay *replay)
 		.question = mw_cli_view_options_any(view) && !outputs->exports.alone ? &view->question : NULL,
 		.timelines = mw_outputs_want_timelines(outputs),
 		.exports = &outputs->exports,
+		.pids = &options->pids,
 		.progress = &replay->progress,
 	};
 

@@ -285,7 +285,7 @@ static bool is_own(const char *head, size_t size)
 
 const struct mw_export_format mw_export_callgrind = {
 	.name = "callgrind",
-	.what = "a profile in callgrind's format",
+	.what = "a callgrind profile",
 	.about = "kcachegrind, callgrind_annotate",
 	.is_own = is_own,
 	.write = write_callgrind,

@@ -192,7 +192,7 @@ static bool is_own(const char *head, size_t size)
 
 const struct mw_export_format mw_export_dhat = {
 	.name = "dhat",
-	.what = "a file of DHAT's",
+	.what = "a DHAT file",
 	.about = "valgrind's dh_view.html, Firefox Profiler",
 	.peak = true,
 	.is_own = is_own,

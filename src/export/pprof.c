@@ -50,7 +50,7 @@ enum {
 };
 enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION = 1, LINE_NUMBER };
-enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_FILE = 4 };
 
 /* --- gzip ----------------------------------------------------------------------------------------------------- */
 
@@ -206,7 +206,7 @@ static uint64_t function_of(struct profile *profile, const struct mw_export_fram
 		return number;
 	put_number(&profile->part, FUNCTION_ID, number);
 	put_number(&profile->part, FUNCTION_NAME, key[0]);
-	put_number(&profile->part, FUNCTION_SYSTEM_NAME, key[0]);
+	/* Without a system name: where it is the same, pprof takes away what stands in < >. */
 	put_number(&profile->part, FUNCTION_FILE, key[1]);
 	put_message(&profile->top, PROFILE_FUNCTION, &profile->part);
 	flush(profile);
@@ -455,7 +455,7 @@ static bool is_own(const char *head, size_t size)
 
 const struct mw_export_format mw_export_pprof = {
 	.name = "pprof",
-	.what = "a gzipped profile of pprof's",
+	.what = "a pprof profile",
 	.about = "go tool pprof, Pyroscope, Parca, Grafana",
 	.binary = true,
 	.is_own = is_own,

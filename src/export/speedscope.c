@@ -123,7 +123,7 @@ static bool is_own(const char *head, size_t size)
 
 const struct mw_export_format mw_export_speedscope = {
 	.name = "speedscope",
-	.what = "a file for speedscope",
+	.what = "a speedscope file",
 	.about = "www.speedscope.app, or speedscope of npm",
 	.is_own = is_own,
 	.write = write_speedscope,

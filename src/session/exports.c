@@ -13,17 +13,35 @@
 /* --- what was outstanding at the peak ------------------------------------------------------------------------- */
 
 struct mw_exports_peak {
+	size_t process; /* its number in the recording */
 	uint64_t at_ns;
 	struct mw_map by_key; /* of (stack, thread, kind) to amounts, malloc'ed */
 };
 
+/* The first that shows it, or NULL. */
+static const struct mw_export_format *peak_format(const struct mw_export_wishes *wishes)
+{
+	for (size_t i = 0; wishes && i < wishes->count; i++)
+		if (wishes->items[i].format->peak)
+			return wishes->items[i].format;
+	return NULL;
+}
+
 bool mw_exports_want_peak(const struct mw_export_wishes *wishes)
 {
-	bool wanted = false;
+	return peak_format(wishes) != NULL;
+}
 
-	for (size_t i = 0; wishes && i < wishes->count; i++)
-		wanted |= wishes->items[i].format->peak;
-	return wanted;
+struct mw_error *mw_exports_check(const struct mw_export_wishes *wishes)
+{
+	const struct mw_export_format *format = peak_format(wishes);
+
+	if (!format || !wishes->filter || !(mw_filter_columns(wishes->filter) & 1u << MW_COLUMN_TYPE))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+					     "%s shows the peak, where what becomes of blocks later is not known",
+					     format->what),
+			     "Leave type: out of the filter, or take another format than %s", format->name);
 }
 
 void mw_exports_peak_destroy(struct mw_exports_peak *peak)
@@ -52,7 +70,7 @@ static struct mw_error *keep_peak(struct mw_exports_peak *peak, const struct mw_
 	MW_FREE struct mw_export_sample *samples = NULL;
 	size_t count;
 
-	mw_watched_view(reports->watched[0], &reports->interval, reports->items[0], &process);
+	mw_watched_view(reports->watched[peak->process], &reports->interval, reports->items[peak->process], &process);
 	MW_TRY(mw_samples_make(&process, reports->wish.exports->filter, &samples, &count));
 	for (size_t i = 0; i < count; i++) {
 		struct mw_amount *amount = mw_map_get(&peak->by_key, key_of(&samples[i]));
@@ -79,7 +97,7 @@ static struct mw_error *read_peak(struct mw_exports_peak *peak, const struct mw_
 	struct mw_reports reports = {.count = 0};
 	struct mw_error *err;
 
-	MW_TRY(mw_replay_peak(replay, &until, 0, &peak->at_ns));
+	MW_TRY(mw_replay_peak(replay, &until, peak->process, &peak->at_ns));
 	/* The event that made the peak lies inside. */
 	until.to_ns = peak->at_ns + 1;
 	err = mw_reports_read(&reports, &cells, replay, &until);
@@ -89,28 +107,43 @@ static struct mw_error *read_peak(struct mw_exports_peak *peak, const struct mw_
 	return err;
 }
 
+/* The one that is kept. */
+static struct mw_error *choose_process(const struct mw_reports_wish *wish, const struct mw_replay *replay, size_t *out)
+{
+	size_t count = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < mw_replay_count(replay); i++) {
+		const struct mw_stored_target *target = &mw_replay_watched(replay, i)->metadata.target;
+
+		if (wish->pids && !mw_pids_have(wish->pids, target->pid, target->comm))
+			continue;
+		*out = i;
+		count++;
+	}
+	/* That there is none is said when they are chosen. */
+	if (count <= 1)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "there are %zu processes, and %s shows the peak of one",
+					     count, peak_format(wish->exports)->what),
+			     "Choose one of a recording's by --pid, watch one alone (--no-children), or take another "
+			     "format");
+}
+
 struct mw_error *mw_exports_peak_find(const struct mw_reports_wish *wish, struct mw_replay *replay,
 				      const struct mw_replay_interval *interval, struct mw_exports_peak **out)
 {
 	struct mw_exports_peak *peak;
 	struct mw_error *err;
+	size_t process;
 
 	if (!mw_exports_want_peak(wish->exports))
 		return NULL;
-	if (mw_replay_count(replay) > 1)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-						     "one of the formats shows the peak, and the recording has %zu "
-						     "processes, each with its own",
-						     mw_replay_count(replay)),
-				     "Take another format");
-	if (wish->exports->filter && mw_filter_columns(wish->exports->filter) & 1u << MW_COLUMN_TYPE)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-						     "one of the formats shows the peak, where it is not known yet "
-						     "what becomes of blocks"),
-				     "Leave type: out of the filter, or take another format");
+	MW_TRY(choose_process(wish, replay, &process));
 	peak = calloc(1, sizeof(*peak));
 	if (!peak)
 		return mw_error_nomem();
+	peak->process = process;
 	err = read_peak(peak, wish, replay, interval);
 	if (err) {
 		mw_exports_peak_destroy(peak);
@@ -182,7 +215,8 @@ static struct mw_error *write_all(struct mw_reports *reports, struct mw_outputs 
 	for (size_t i = 0; i < reports->count; i++)
 		MW_TRY(make_process(reports, i, &processes[i], &made[i]));
 	for (size_t i = 0; i < outputs->wishes->count; i++)
-		err = mw_error_first(err, mw_outputs_write_export(outputs, i, &export));
+		if (!outputs->wishes->items[i].format->peak || reports->peak)
+			err = mw_error_first(err, mw_outputs_write_export(outputs, i, &export));
 	return err;
 }
 

@@ -318,6 +318,7 @@ struct mw_error *mw_outputs_check(const struct mw_session_options *options)
 	struct written written[WRITTEN_MAX];
 	size_t count = list_written(options, written);
 
+	MW_TRY(mw_exports_check(&options->exports));
 	for (size_t i = 0; i < count && !options->force; i++)
 		MW_TRY(check_there(written[i].option, written[i].name, written[i].what, written[i].is_own));
 	for (size_t i = 0; i < count; i++)
@@ -348,7 +349,7 @@ static struct mw_error *open_export(struct mw_outputs *outputs, size_t number)
 	MW_TRY(mw_outfile_open(outputs->wishes->items[number].file, &outputs->exports[number]));
 	if (!format->binary || !isatty(outputs->exports[number]->fd))
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s is no text for a terminal", format->what),
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s is not written to a terminal: it is binary", format->what),
 			     outputs->wishes->alone ? "Name a file for it by -o, or send it to another program"
 						    : "Name a file for it, as in --export %s:FILE",
 			     format->name);
@@ -634,15 +635,15 @@ struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_r
 	return err;
 }
 
-static bool is_wanted(const struct mw_pids *pids, const struct mw_report *report)
+bool mw_pids_have(const struct mw_pids *pids, pid_t pid, const char *comm)
 {
 	for (size_t i = 0; i < pids->count; i++)
-		if (pids->items[i] == report->target.pid)
+		if (pids->items[i] == pid)
 			return true;
 	for (size_t i = 0; i < pids->name_count; i++)
-		if (report->target.comm && strcmp(pids->names[i], report->target.comm) == 0)
+		if (comm && strcmp(pids->names[i], comm) == 0)
 			return true;
-	return false;
+	return !pids->count && !pids->name_count;
 }
 
 struct mw_error *mw_reports_keep(struct mw_reports *reports, const struct mw_pids *pids)
@@ -652,7 +653,7 @@ struct mw_error *mw_reports_keep(struct mw_reports *reports, const struct mw_pid
 	if (!pids->count && !pids->name_count)
 		return NULL;
 	for (size_t i = 0; i < reports->count; i++) {
-		if (is_wanted(pids, reports->items[i])) {
+		if (mw_pids_have(pids, reports->items[i]->target.pid, reports->items[i]->target.comm)) {
 			reports->watched[kept] = reports->watched[i];
 			reports->items[kept] = reports->items[i];
 			reports->timelines[kept++] = reports->timelines[i];
@@ -701,5 +702,23 @@ struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs 
 	outputs->options.timelines = NULL;
 	if (outputs->wishes && outputs->wishes->count)
 		err = mw_error_first(err, mw_exports_write(reports, outputs));
+	return err;
+}
+
+struct mw_error *mw_reports_write_kept(int fd, const struct mw_reports_wish *wish, struct mw_outputs *outputs)
+{
+	struct mw_replay_interval interval = {.to_ns = MW_REPLAY_END, .judged = true};
+	struct mw_reports reports = {.count = 0};
+	struct mw_replay *replay = NULL;
+	struct mw_error *err;
+
+	err = mw_replay_open(mw_path("/proc/self/fd/%d", fd).text, mw_progress_share, wish->progress, &replay);
+	if (!err)
+		err = mw_reports_replay(&reports, wish, replay, &interval);
+	if (!err)
+		err = mw_reports_write(&reports, outputs);
+	mw_progress_clear(wish->progress);
+	mw_reports_deinit(&reports);
+	mw_replay_close(replay);
 	return err;
 }

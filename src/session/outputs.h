@@ -82,6 +82,7 @@ struct mw_reports_wish {
 	const struct mw_view_question *question; /* NULL: the reports alone */
 	bool timelines;
 	const struct mw_export_wishes *exports; /* NULL, or without any: none */
+	const struct mw_pids *pids;             /* the processes that are kept later on; NULL: all */
 	struct mw_progress *progress;
 };
 
@@ -114,6 +115,12 @@ struct mw_error *mw_reports_read(struct mw_reports *reports, const struct mw_rep
  * mw_exports_peak_find(), too. */
 struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
 				   struct mw_replay *replay, struct mw_replay_interval *interval) MW_MUST_CHECK;
+/* Of a recording that a descriptor reads: its reports, and what of the outputs is not written yet. Errors: those of reading,
+ * and of mw_reports_write(). */
+struct mw_error *mw_reports_write_kept(int fd, const struct mw_reports_wish *wish,
+				       struct mw_outputs *outputs) MW_MUST_CHECK;
+/* Is that one of these processes? None: all are. */
+bool mw_pids_have(const struct mw_pids *pids, pid_t pid, const char *comm);
 /* Keep those of these processes; none: all. Errors: USAGE: there are none. */
 struct mw_error *mw_reports_keep(struct mw_reports *reports, const struct mw_pids *pids) MW_MUST_CHECK;
 /* When all are made: write all that there is, and close. Each output is tried, also where another fails; the first

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -709,6 +710,17 @@ void mw_session_init(struct mw_session *session, const struct mw_session_options
 {
 	*session = (struct mw_session){.options = options, .launch = MW_LAUNCH_NONE, .follow = MW_FOLLOW_NONE};
 	mw_progress_init(&session->progress, progress);
+}
+
+struct mw_error *mw_session_keep_unnamed(struct mw_session *session, const char **directory)
+{
+	const char *given = getenv("TMPDIR");
+	char path[PATH_MAX];
+
+	*directory = given && *given ? given : access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
+	(void)snprintf(path, sizeof(path), "%s/memwatch-%d-%ld.mw", *directory, (int)getpid(), (long)time(NULL));
+	session->nameless = true;
+	return mw_store_create(path, &session->writer);
 }
 
 struct mw_error *mw_session_prepare(struct mw_session *session)

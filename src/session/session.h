@@ -48,6 +48,9 @@ struct mw_session {
 
 /* Zeroed but for what is borrowed: the options. Its progress is shown where that is wanted. */
 void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress);
+/* Keep a recording that nobody has asked for: in a file without a name, gone with memwatch, in TMPDIR or what stands for it,
+ * which is `*directory`. Before mw_session_prepare(). Errors: SYSTEM. */
+struct mw_error *mw_session_keep_unnamed(struct mw_session *session, const char **directory) MW_MUST_CHECK;
 /* The processes, an engine, and what the recording (session->writer, which is the session's from now on) is fed by.
  * Nothing is attached. Errors: all. */
 struct mw_error *mw_session_prepare(struct mw_session *session) MW_MUST_CHECK;

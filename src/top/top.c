@@ -45,16 +45,10 @@ struct top {
 static void keep_unasked(struct top *top)
 {
 	struct mw_session *session = &top->session;
-	const char *directory = getenv("TMPDIR");
+	const char *directory;
 	struct statvfs disk;
-	struct mw_error *err;
-	char path[PATH_MAX];
+	struct mw_error *err = mw_session_keep_unnamed(session, &directory);
 
-	if (!directory || !*directory)
-		directory = access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
-	(void)snprintf(path, sizeof(path), "%s/memwatch-top-%d-%ld.mw", directory, (int)getpid(), (long)time(NULL));
-	session->nameless = true;
-	err = mw_store_create(path, &session->writer);
 	if (err) {
 		(void)snprintf(top->no_writer, sizeof(top->no_writer), "%s", mw_error_text(err));
 		mw_error_destroy(err);
@@ -160,21 +154,11 @@ static struct mw_error *report_kept(struct top *top, int fd)
 		.timelines = mw_outputs_want_timelines(top->options),
 		.progress = progress,
 	};
-	struct mw_replay_interval interval = {.to_ns = MW_REPLAY_END, .judged = true};
-	struct mw_reports reports = {.count = 0};
-	struct mw_replay *replay = NULL;
 	struct mw_error *err;
 
 	mw_process_setup_reporting(&partials);
-	err = mw_replay_open(mw_path("/proc/self/fd/%d", fd).text, mw_progress_share, progress, &replay);
-	if (!err)
-		err = mw_reports_replay(&reports, &wish, replay, &interval);
-	if (!err)
-		err = mw_reports_write(&reports, &top->outputs);
-	mw_progress_clear(progress);
+	err = mw_reports_write_kept(fd, &wish, &top->outputs);
 	mw_process_setup_reported();
-	mw_reports_deinit(&reports);
-	mw_replay_close(replay);
 	return err;
 }
 

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""exports.py MEMWATCH: the recordings of recordings/ in every format, read by the programs that the formats are for: their
+totals are those of memwatch's report, to the byte. (What is read in a browser is in tests/browser/exports.test.mjs.)"""
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'live'))
+import mwexport  # pylint: disable=wrong-import-position
+
+RECORDINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'recordings')
+NAMES = sorted(name[:-3] for name in os.listdir(RECORDINGS) if name.endswith('.mw'))
+SEVERAL = ('two', 'unnamed')  # processes
+# The last three leave out blocks.
+CASES = ('', '--from 0.2 --to 0.6', '--filter kind:heap', '--filter size:>=64', "--filter 'not function:leak_session_record'")
+MEMWATCH = ''
+
+
+def memwatch(*arguments, status=0):
+    done = subprocess.run([MEMWATCH, *arguments], cwd=RECORDINGS, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                          check=False)
+    if done.returncode != status:
+        raise AssertionError(f'memwatch {" ".join(arguments)} ended with {done.returncode}: {done.stderr.decode()}')
+    return done.stdout if status == 0 else done.stderr.decode()
+
+
+def cases(one_process=False):
+    for name in NAMES:
+        for case in CASES:
+            # One was launched and lived for 88 ms; the other has no events.
+            if name in ('launched', 'unnamed') and 'from' in case or one_process and name in SEVERAL:
+                continue
+            yield name, case
+
+
+class Exports(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def export(self, name, case, form, *more):
+        path = os.path.join(self.directory, f'{name}.{form}')
+        memwatch('export', f'{name}.mw', '--to', form, '-o', path, *shlex.split(case), *more)
+        return path
+
+    def wanted(self, name, case):
+        views = ['--by', 'stack', '--type', 'all'] if 'filter' in case else []
+        return mwexport.wanted(json.loads(memwatch('report', f'{name}.mw', *shlex.split(case), *views, '--quiet', '--json', '-')))
+
+    def test_pprof(self):
+        for name, case in cases():
+            with self.subTest(name=name, case=case):
+                path = self.export(name, case, 'pprof')
+                found = mwexport.Pprof(path)
+                self.assertEqual(found.totals, self.wanted(name, case))
+                if not case:
+                    found.check(path)
+
+    def test_pprof_carries_over(self):
+        found = mwexport.Pprof(self.export('jump', '', 'pprof'))
+        self.assertEqual(found.head['PeriodType'], 'space bytes')
+        self.assertEqual(found.head['Period'], '1')
+        report = json.loads(memwatch('report', 'jump.mw', '--quiet', '--json', '-'))
+        self.assertEqual(found.head['Time'][:19].replace(' ', 'T'), report['window']['started'][:19])
+        self.assertEqual({labels['thread'] for labels in found.labels}, {'sessions', 'cache', 'worker-0', 'worker-1'})
+        self.assertLessEqual({'steady growth'}, {labels.get('verdict') for labels in found.labels})
+        self.assertEqual({(labels['kind'], labels['process'], labels['pid']) for labels in found.labels},
+                         {('heap', 'leak_service', '10955')})
+        # The innermost frame, with file and line, and the module with its build-id; the program comes first.
+        self.assertTrue(any(stack[0][0] == 'leak_session_record' and stack[0][1].endswith('/leak_service.c') and stack[0][2] == 26
+                            for stack in found.functions()), found.functions())
+        self.assertRegex(found.mappings[0], r'^1: 0x[0-9a-f]+/0x[0-9a-f]+/0x0 .*/leak_service [0-9a-f]{40} ')
+
+    def test_collapsed(self):
+        for name, case in cases():
+            wanted = self.wanted(name, case)
+            for measure in mwexport.MEASURES:
+                with self.subTest(name=name, case=case, measure=measure):
+                    text = memwatch('export', f'{name}.mw', '--to', 'collapsed', *shlex.split(case), '--measure', measure)
+                    stacks = mwexport.fold(text.decode())
+                    self.assertEqual(sum(stacks.values()), wanted[measure])
+                    roots = {stack[0].split()[0] for stack in stacks}
+                    self.assertEqual('process' in roots, name in SEVERAL and bool(stacks))
+
+    def test_callgrind(self):
+        for name, case in cases():
+            with self.subTest(name=name, case=case):
+                found = mwexport.Callgrind(self.export(name, case, 'callgrind'))
+                wanted = self.wanted(name, case)
+                self.assertEqual(found.totals, wanted)
+                # What the processes call is all.
+                roots = [figures for function, figures in found.functions.items() if function.startswith('???:process ')]
+                self.assertEqual({measure: sum(figures[measure] for figures in roots) for measure in mwexport.MEASURES}, wanted)
+
+    def test_callgrind_counts_a_recursion_once(self):
+        """Each function's costs with what it calls are those of the stacks that it is on, however often."""
+        for name in NAMES:
+            found = mwexport.Callgrind(self.export(name, '', 'callgrind'))
+            stacks = mwexport.fold(memwatch('export', f'{name}.mw', '--to', 'collapsed').decode())
+            for function in {frame for stack in stacks for frame in stack if not frame.startswith('process ')}:
+                wanted = sum(figure for stack, figure in stacks.items() if function in stack)
+                got = sum(figures['inuse_space'] for key, figures in found.functions.items()
+                          if key.split(' [')[0].rsplit(':', 1)[-1] == function)
+                if ':' not in function:
+                    self.assertEqual(got, wanted, (name, function))
+
+    def test_speedscope(self):
+        for name, case in cases():
+            with self.subTest(name=name, case=case):
+                self.assertEqual(mwexport.speedscope(self.export(name, case, 'speedscope')), self.wanted(name, case))
+
+    def test_dhat(self):
+        for name, case in cases(one_process=True):
+            with self.subTest(name=name, case=case):
+                found, total, totals = mwexport.dhat(self.export(name, case, 'dhat'))
+                self.assertEqual(totals, self.wanted(name, case))
+                self.assertLessEqual(found['tg'], found['te'])
+                if case:
+                    continue
+                # As much as there was at the peak says the report of that moment.
+                at = self.wanted(name, '--at peak')
+                self.assertEqual((total['gb'], total['gbk']), (at['inuse_space'], at['inuse_objects']))
+
+    def test_dhat_of_several_processes(self):
+        answer = memwatch('export', 'two.mw', '--to', 'dhat', status=1)
+        self.assertIn('there are 2 processes, and a DHAT file shows the peak of one. Choose one', answer)
+        _, _, totals = mwexport.dhat(self.export('two', '', 'dhat', '--pid', '10955'))
+        report = json.loads(memwatch('report', 'two.mw', '--pid', '10955', '--quiet', '--json', '-'))
+        self.assertEqual(totals, mwexport.wanted(report))
+
+    def test_beside_a_report(self):
+        paths = {form: os.path.join(self.directory, form) for form in ('pprof', 'collapsed', 'dhat')}
+        text = memwatch('report', 'jump.mw', *(word for form, path in paths.items() for word in ('--export', f'{form}:{path}')))
+        self.assertIn(b'leak_session_record', text)
+        self.assertEqual(sorted(os.listdir(self.directory)), sorted(paths))
+        for form, path in paths.items():
+            alone = self.export('jump', '', form)
+            with open(path, 'rb') as one, open(alone, 'rb') as other:
+                self.assertEqual(one.read(), other.read(), form)
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+
+    def test_end_of_the_interval(self):
+        """--to takes a format and, where it is a time, the end of the interval."""
+        one = memwatch('export', 'jump.mw', '--to', '0.5s', '--to', 'collapsed')
+        other = memwatch('export', 'jump.mw', '--to', 'collapsed', '--at', '0.5s')
+        self.assertEqual(one, other)
+        self.assertNotEqual(one, memwatch('export', 'jump.mw', '--to', 'collapsed'))
+
+    def test_refused(self):
+        for arguments, says in (
+                (['jump.mw'], 'no format is given. Give it by --to'),
+                (['jump.mw', '--to', 'flame'], "--to 'flame': no such format. Formats are pprof, collapsed"),
+                (['jump.mw', '--to', 'pprof', '--to', 'dhat'], '--to pprof and --to dhat are both given'),
+                (['jump.mw', '--to', 'collapsed', '--measure', 'peak'], "--measure 'peak': no such measure"),
+                (['jump.mw', '--to', 'dhat', '--filter', 'type:freed'], 'Leave type: out of the filter'),
+                (['jump.mw', '--to', 'collapsed', '-o', 'jump.mw', '--force'], "--output 'jump.mw' is the recording itself"),
+                (['--to', 'collapsed'], 'no recording is given')):
+            answer = memwatch('export', *arguments, status=2)
+            self.assertIn(says, answer)
+            self.assertEqual(answer.count('\n'), 1, answer)
+        for value, says in (('flame:x', 'no such format'), ('pprof', 'the file is missing'), ('pprof:', 'the file is missing')):
+            self.assertIn(says, memwatch('report', 'jump.mw', '--export', value, status=2))
+        one = os.path.join(self.directory, 'one')
+        self.assertIn('--export and --export are one file',
+                      memwatch('report', 'jump.mw', '--export', f'pprof:{one}', '--export', f'dhat:{one}', status=2))
+        self.assertIn('both standard output', memwatch('report', 'jump.mw', '--json', '-', '--export', 'dhat:-', status=2))
+        self.assertEqual(os.listdir(self.directory), [])
+
+    def test_files(self):
+        """A file of somebody else's is not replaced, one of the same format is; what fails leaves what was there."""
+        path = os.path.join(self.directory, 'file')
+        for form in ('pprof', 'collapsed', 'speedscope', 'callgrind', 'dhat'):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write('precious\n')
+            self.assertIn('Give another name, or --force', memwatch('export', 'jump.mw', '--to', form, '-o', path, status=1))
+            with open(path, encoding='utf-8') as file:
+                self.assertEqual(file.read(), 'precious\n')
+            memwatch('export', 'jump.mw', '--to', form, '-o', path, '--force')
+            memwatch('export', 'trap.mw', '--to', form, '-o', path)
+            with open(path, 'rb') as file:
+                before = file.read()
+            damaged = os.path.join(self.directory, 'damaged.mw')
+            with open(damaged, 'w', encoding='utf-8') as file:
+                file.write('no recording')
+            answer = memwatch('export', damaged, '--to', form, '-o', path, status=1)
+            self.assertEqual(answer.count('\n'), 1, answer)
+            os.unlink(damaged)
+            with open(path, 'rb') as file:
+                self.assertEqual(file.read(), before)
+            os.unlink(path)
+        self.assertIn('Its directory does not exist', memwatch('export', 'jump.mw', '--to', 'pprof', '-o', f'{path}/x/y', status=1))
+        self.assertEqual(os.listdir(self.directory), [])
+        self.assertIn('No space left', memwatch('export', 'jump.mw', '--to', 'pprof', '-o', '/dev/full', status=1))
+
+    def test_cut_recording(self):
+        """What there is of it is exported, and a line says so."""
+        with open(os.path.join(RECORDINGS, 'jump.mw'), 'rb') as file:
+            half = file.read()[:20000]
+        path = os.path.join(self.directory, 'half.mw')
+        with open(path, 'wb') as file:
+            file.write(half)
+        done = subprocess.run([MEMWATCH, 'export', path, '--to', 'collapsed'], stdin=subprocess.DEVNULL, capture_output=True,
+                              encoding='utf-8', timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('the recording is not complete', done.stderr)
+        report = json.loads(memwatch('report', path, '--quiet', '--json', '-'))
+        self.assertEqual(sum(mwexport.fold(done.stdout).values()), mwexport.wanted(report)['inuse_space'])
+
+
+if __name__ == '__main__':
+    MEMWATCH = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

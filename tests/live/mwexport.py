@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""Exports as the programs read them that they are for. Each reader gives what that program says of the file: `totals`,
+four figures by measure (those that the format has), in bytes and blocks."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+MEASURES = ('inuse_space', 'inuse_objects', 'alloc_space', 'alloc_objects')
+
+
+def run(*command):
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, encoding='utf-8', timeout=120, check=False,
+                              env={**os.environ, 'PPROF_TMPDIR': home, 'HOME': home, 'GOCACHE': 'off', 'LC_ALL': 'C'})
+    if done.returncode != 0:
+        raise AssertionError(f'{" ".join(command)} ended with {done.returncode}: {done.stdout} {done.stderr}')
+    return done.stdout
+
+
+def wanted(report):
+    """The same figures as memwatch's report (an object, or an array of them) has them: of its views, where it has any."""
+    totals = dict.fromkeys(MEASURES, 0)
+    reports = report.get('processes', [report])
+    grouped = reports[0].get('groups')
+    parts = [grouped['total']] if grouped else [one['totals'][kind] for one in reports for kind in ('heap', 'vm')
+                                                if one['totals'][kind]]
+    for part in parts:
+        totals['inuse_space'] += part['impacting']['bytes']
+        totals['inuse_objects'] += part['impacting']['count']
+        totals['alloc_space'] += part['size']['bytes']
+        totals['alloc_objects'] += part['size']['count']
+    return totals
+
+
+# --- pprof ---------------------------------------------------------------------------------------------------------------
+
+class Pprof:
+    """What `go tool pprof -raw` and -top say."""
+
+    def __init__(self, path):
+        self.raw = run('go', 'tool', 'pprof', '-raw', path)
+        head, rest = self.raw.split('Samples:\n', 1)
+        names, rest = rest.split('\n', 1)
+        samples, rest = rest.split('Locations\n', 1)
+        locations, mappings = rest.split('Mappings\n', 1)
+        self.head = dict(line.split(': ', 1) for line in head.splitlines() if ': ' in line)
+        self.types = names.split()
+        self.samples, self.labels = [], []
+        for line in samples.splitlines():
+            match = re.match(r'^ *((?:\d+ +)+) *(\d+): ([\d ]*)$', line)
+            if match:
+                values = [int(word) for word in (match[1] + match[2]).split()]
+                self.samples.append((values, [int(word) for word in match[3].split()]))
+                self.labels.append({})
+            else:
+                self.labels[-1].update(re.findall(r'(\w+):\[([^\]]*)\]', line))
+        self.locations, number = {}, 0
+        for line in locations.splitlines():
+            match = re.match(r'^ +(\d+): 0x([0-9a-f]+) M=(\d+) (.*)$', line)
+            number = int(match[1]) if match else number
+            text = match[4] if match else line.strip()
+            name, file, line_number = re.match(r'^(.*) ([^ ]*):(\d+)(?::\d+)?(?:\(\))?(?: s=0)?(?:\(\))?$', text).groups()
+            self.locations.setdefault(number, []).append((name, file, int(line_number)))
+        self.mappings = mappings.splitlines()
+        sums = [sum(values[i] for values, _ in self.samples) for i in range(4)]
+        self.totals = dict(zip(('alloc_objects', 'alloc_space', 'inuse_objects', 'inuse_space'), sums))
+
+    def check(self, path):
+        """It has the types in their order, no location without a mapping, and -top has the same totals."""
+        assert self.types == ['alloc_objects/count', 'alloc_space/bytes', 'inuse_objects/count', 'inuse_space/bytes[dflt]'], self.types
+        assert all(re.search(r'\[FN\]\[FL\]\[LN\]\[IN\]$', line) for line in self.mappings), self.mappings
+        assert 'M=0' not in self.raw
+        assert sorted(self.locations) == list(range(1, len(self.locations) + 1)), 'ids are dense'
+        for measure in MEASURES:
+            unit = 'B' if 'space' in measure else ''
+            top = run('go', 'tool', 'pprof', '-top', '-nodecount=100000', '-nodefraction=0', '-edgefraction=0',
+                      *(['-unit=B'] if unit else []), f'-sample_index={measure}', path)
+            total = self.totals[measure]
+            assert f'Showing nodes accounting for {total}{unit if total else ""}, ' in top, (total, top[:400])
+
+    def functions(self):
+        """Names, files and lines that the samples' stacks have, outermost last."""
+        return [[line for number in numbers for line in self.locations[number]] for _, numbers in self.samples]
+
+
+# --- collapsed -----------------------------------------------------------------------------------------------------------
+
+def fold(text):
+    """Stacks and their sums, as flamegraph.pl takes lines apart: by the last blank and number, then at each ';'."""
+    stacks = {}
+    for line in text.splitlines():
+        stack, figure = re.match(r'^(.*)\s+?(\d+(?:\.\d*)?)$', line).groups()
+        # A number before that would be taken for a first figure, of two to be compared.
+        assert not re.match(r'^(.*)\s+?(\d+(?:\.\d*)?)$', stack), line
+        frames = tuple(stack.split(';'))
+        assert all(frames), line
+        stacks[frames] = stacks.get(frames, 0) + int(figure)
+    return stacks
+
+
+# --- callgrind -----------------------------------------------------------------------------------------------------------
+
+class Callgrind:
+    """What callgrind_annotate says: totals, and for each function (with its file) what it costs, with what it calls."""
+    EVENTS = ('Impacting', 'ImpactingBlocks', 'Allocated', 'AllocatedBlocks')
+
+    def __init__(self, path):
+        text = run('callgrind_annotate', '--inclusive=yes', '--threshold=100', '--show-percs=no', '--auto=no', path)
+        assert 'malformed' not in text and f'Events shown:     {" ".join(self.EVENTS)}' in text, text
+        self.functions, self.totals = {}, None
+        for line in text.splitlines():
+            match = re.match(r'^ *([\d,.]+) +([\d,.]+) +([\d,.]+) +([\d,.]+) +(.*)$', line)
+            if not match:
+                continue
+            figures = [int(figure.replace(',', '').replace('.', '0')) for figure in match.groups()[:4]]
+            if 'PROGRAM TOTALS' in match[5]:
+                self.totals = dict(zip(MEASURES, figures))
+            else:
+                self.functions[match[5]] = dict(zip(MEASURES, figures))
+
+
+# --- JSON ----------------------------------------------------------------------------------------------------------------
+
+def speedscope(path):
+    with open(path, encoding='utf-8') as file:
+        found = json.load(file)
+    return {profile['name']: sum(profile['weights']) for profile in found['profiles']}
+
+
+def dhat(path):
+    with open(path, encoding='utf-8') as file:
+        found = json.load(file)
+    places = found['pps']
+    assert len({tuple(place['fs']) for place in places}) == len(places), 'each stack once'
+    for place in places:
+        assert place['tb'] >= place['mb'] >= max(place['gb'], place['eb']), place
+        assert place['tbk'] >= place['mbk'] >= max(place['gbk'], place['ebk']), place
+    total = {name: sum(place[name] for place in places) for name in ('eb', 'ebk', 'tb', 'tbk', 'gb', 'gbk', 'tl')}
+    return found, total, dict(zip(MEASURES, (total['eb'], total['ebk'], total['tb'], total['tbk'])))
