@@ -193,7 +193,7 @@ static bool is_own(const char *head, size_t size)
 const struct mw_export_format mw_export_dhat = {
 	.name = "dhat",
 	.what = "a DHAT file",
-	.about = "valgrind's dh_view.html, Firefox Profiler",
+	.about = "valgrind's dh_view.html",
 	.peak = true,
 	.is_own = is_own,
 	.write = write_dhat,

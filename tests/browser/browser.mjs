@@ -12,11 +12,11 @@ const { chromium } = require("playwright-core");
 const PATIENCE = 60000; // ms: a bound, for machines that do much else
 
 export class Browser {
-	static async start() {
+	static async start(more = []) {
 		const self = new Browser();
 		self.directory = mkdtempSync(join(tmpdir(), "memwatch-browser-"));
 		// Its sandbox needs what containers and root don't have; the pages are ours.
-		self.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"], timeout: PATIENCE });
+		self.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", ...(more.length ? more : ["--disable-gpu"]), "--disable-dev-shm-usage"], timeout: PATIENCE });
 		return self;
 	}
 
