@@ -68,21 +68,27 @@ static size_t add_format(const struct mw_cli_option *row, size_t number, struct 
 	return 1;
 }
 
-/* Names, with blanks between, and lines for --help, before those of its own: of the formats of exports. */
+/* The formats of exports: their names, with blanks between; a line each for --help, and a sentence for the manual, before what
+ * the row has of its own. */
 static void name_exports(struct mw_cli_option *row)
 {
-	static char words[256], help[2048];
-	size_t named = 0, told = 0;
+	static char words[256], help[2048], about[2048];
+	size_t named = 0, helped = 0, told = 0;
 
 	for (size_t i = 0; mw_export_get(i); i++) {
 		const struct mw_export_format *format = mw_export_get(i);
 
 		named += (size_t)snprintf(words + named, sizeof(words) - named, "%s%s", i ? " " : "", format->name);
-		told += (size_t)snprintf(help + told, sizeof(help) - told, "%-10s %s\n", format->name, format->about);
+		helped += (size_t)snprintf(help + helped, sizeof(help) - helped, "%-10s %s\n", format->name,
+					   format->about);
+		told += (size_t)snprintf(about + told, sizeof(about) - told, "%s%s (%s)",
+					 i ? ", " : "The format: ", format->name, format->about);
 	}
-	(void)snprintf(help + told, sizeof(help) - told, "%s", row->help);
+	(void)snprintf(help + helped, sizeof(help) - helped, "%s", row->help);
+	(void)snprintf(about + told, sizeof(about) - told, ". %s", row->about);
 	row->words = words;
 	row->help = help;
+	row->about = about;
 }
 
 static void make_rows(const struct mw_cli_command *command, struct mw_cli_option out[MW_CLI_OPTIONS_MAX + 1])

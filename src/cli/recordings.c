@@ -140,7 +140,7 @@ static struct mw_error *check_export(const struct mw_cli_command *command, struc
 
 static const struct mw_cli_option export_options[] = {
 	MW_CLI_OPTION("to", 0, WORD, "FORMAT", "or a time: the end of the interval\n",
-		      "The format. A time in its place, as in 30, 10s or 1m30s, is the end of the interval, as for "
+		      "A time in its place, as in 30, 10s or 1m30s, is the end of the interval, as for "
 		      "report; both may be given.",
 		      mw_cli_formats_of_exports, EXPORT_TO, report),
 	MW_CLI_OPTION("output", 'o', FILE, "FILE", "the file (default: standard output)\n",

@@ -70,20 +70,33 @@ static struct mw_error *write_collapsed(const struct mw_export *export, FILE *st
 	return err;
 }
 
-/* There is no place for a mark: its first line is frames, a blank and digits. */
+/* Frames, a blank and digits. */
+static bool is_line(const char *line, size_t size)
+{
+	size_t digits = 0;
+
+	while (digits < size && isdigit((unsigned char)line[size - 1 - digits]))
+		digits++;
+	return digits && size > digits + 1 && line[size - 1 - digits] == ' ' && !memchr(line, '\0', size);
+}
+
+/* There is no place for a mark in it: all whole lines look like it. */
 static bool is_own(const char *head, size_t size)
 {
-	const char *end = memchr(head, '\n', size), *at = end;
+	const char *line = head, *end;
 
-	while (at && at > head && isdigit((unsigned char)at[-1]))
-		at--;
-	return at && at < end && at - head > 1 && at[-1] == ' ' && !memchr(head, '\0', size);
+	while ((end = memchr(line, '\n', size - (size_t)(line - head))) != NULL) {
+		if (!is_line(line, (size_t)(end - line)))
+			return false;
+		line = end + 1;
+	}
+	return line > head;
 }
 
 const struct mw_export_format mw_export_collapsed = {
 	.name = "collapsed",
 	.what = "a file of collapsed stacks",
-	.about = "stacks: flamegraph.pl, inferno, speedscope",
+	.about = "flamegraph.pl, inferno, speedscope",
 	.is_own = is_own,
 	.write = write_collapsed,
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""exports.py MEMWATCH: the recordings of recordings/ in every format, read by the programs that the formats are for: their
+"""exports.py MEMWATCH GENERATE: the recordings of recordings/ in every format, read by the programs that the formats are for: their
 totals are those of memwatch's report, to the byte. (What is read in a browser is in tests/browser/exports.test.mjs.)"""
 import json
 import os
@@ -19,7 +19,7 @@ NAMES = sorted(name[:-3] for name in os.listdir(RECORDINGS) if name.endswith('.m
 SEVERAL = ('two', 'unnamed')  # processes
 # The last three leave out blocks.
 CASES = ('', '--from 0.2 --to 0.6', '--filter kind:heap', '--filter size:>=64', "--filter 'not function:leak_session_record'")
-MEMWATCH = ''
+MEMWATCH = GENERATE = ''
 
 
 def memwatch(*arguments, status=0):
@@ -212,7 +212,22 @@ class Exports(unittest.TestCase):
         report = json.loads(memwatch('report', path, '--quiet', '--json', '-'))
         self.assertEqual(sum(mwexport.fold(done.stdout).values()), mwexport.wanted(report)['inuse_space'])
 
+    def test_memory_does_not_grow_with_events(self):
+        """Eight times the events take about the memory of the others."""
+        path = os.path.join(self.directory, 'generated.mw')
+        for form in ('pprof', 'dhat'):
+            peaks = []
+            for events in (500000, 4000000):
+                subprocess.run([GENERATE, path, str(events), '20000', '500'], stdout=subprocess.DEVNULL, timeout=120, check=True)
+                with subprocess.Popen([MEMWATCH, 'export', path, '--to', form, '-o', f'{path}.{form}', '--force']) as process:
+                    _, status, usage = os.wait4(process.pid, 0)
+                    process.returncode = os.waitstatus_to_exitcode(status)
+                self.assertEqual(process.returncode, 0)
+                peaks.append(usage.ru_maxrss)
+            self.assertLess(peaks[1], 1.3 * peaks[0] + 8192, f'{form}: KiB of 500,000 and of 4,000,000 events')
+
 
 if __name__ == '__main__':
     MEMWATCH = os.path.abspath(sys.argv.pop(1))
+    GENERATE = os.path.abspath(sys.argv.pop(1))
     unittest.main()
