@@ -456,7 +456,7 @@ static bool is_own(const char *head, size_t size)
 const struct mw_export_format mw_export_pprof = {
 	.name = "pprof",
 	.what = "a pprof profile",
-	.about = "go tool pprof, Pyroscope, Parca, speedscope",
+	.about = "go tool pprof, Pyroscope, Parca",
 	.binary = true,
 	.is_own = is_own,
 	.write = write_pprof,

@@ -349,10 +349,11 @@ static struct mw_error *open_export(struct mw_outputs *outputs, size_t number)
 	MW_TRY(mw_outfile_open(outputs->wishes->items[number].file, &outputs->exports[number]));
 	if (!format->binary || !isatty(outputs->exports[number]->fd))
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s is not written to a terminal: it is binary", format->what),
-			     outputs->wishes->alone ? "Name a file for it by -o, or send it to another program"
-						    : "Name a file for it, as in --export %s:FILE",
-			     format->name);
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_USAGE, 0, "%s is not written to a terminal: it is binary", format->what),
+		outputs->wishes->alone ? "Name a file for it by -o, or send it to another program"
+				       : "Name a file for it, as in --export %s:FILE",
+		format->name);
 }
 
 struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_session_options *options)
