@@ -224,23 +224,15 @@ static bool put_costs(struct graph *graph, FILE *stream)
 	return true;
 }
 
-static bool put_head(struct graph *graph, FILE *stream)
+static struct mw_error *put_head(struct graph *graph, FILE *stream)
 {
 	const struct mw_export *export = graph->export;
 
 	fputs(HEAD, stream);
-	for (size_t i = 0; export->count == 1 && i < 1; i++) {
-		const struct mw_report *report = export->processes[i].report;
-
-		fprintf(stream, "pid: %d\n", (int)report->target.pid);
-		mw_line_cut(&graph->text, 0);
-		for (size_t j = 0; j < report->target.command_count; j++)
-			mw_line_put(&graph->text, j ? " " : "", report->target.command[j]);
-		if (!report->target.command_count)
-			mw_line_name(&graph->text, report->target.comm);
-		if (graph->text.failed)
-			return false;
-		fprintf(stream, "cmd: %s\n", graph->text.length ? graph->text.data : "?");
+	if (export->count == 1) {
+		fprintf(stream, "pid: %d\n", (int)export->processes[0].report->target.pid);
+		MW_TRY(mw_export_command(export->processes[0].report, &graph->text));
+		fprintf(stream, "cmd: %s\n", graph->text.data);
 	}
 	fputs("positions: line\n"
 	      "event: Impacting : Bytes not freed\nevent: ImpactingBlocks : Blocks not freed\n"
@@ -248,7 +240,7 @@ static bool put_head(struct graph *graph, FILE *stream)
 	      "events: Impacting ImpactingBlocks Allocated AllocatedBlocks\nsummary: ",
 	      stream);
 	put_amounts(stream, graph->totals);
-	return true;
+	return NULL;
 }
 
 static struct mw_error *put_graph(struct graph *graph, FILE *stream)
@@ -257,7 +249,8 @@ static struct mw_error *put_graph(struct graph *graph, FILE *stream)
 		for (size_t j = 0; j < graph->export->processes[i].sample_count; j++)
 			MW_TRY(add_sample(graph, &graph->export->processes[i],
 					  &graph->export->processes[i].samples[j]));
-	return put_head(graph, stream) && put_costs(graph, stream) ? NULL : mw_error_nomem();
+	MW_TRY(put_head(graph, stream));
+	return put_costs(graph, stream) ? NULL : mw_error_nomem();
 }
 
 static struct mw_error *write_callgrind(const struct mw_export *export, FILE *stream)

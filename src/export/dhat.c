@@ -4,6 +4,7 @@
 #include "export/frames.h"
 
 #include "base/vector.h"
+#include "output/line.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct places {
 	size_t capacity;
 	uint32_t *numbers;
 	size_t number_count, number_capacity;
+	struct mw_line text;
 };
 
 static bool open_place(struct places *places, struct place *place)
@@ -89,58 +91,34 @@ static void put_place(const struct places *places, const struct place *place, FI
 	fputs("]}", stream);
 }
 
-static struct mw_error *put_frame(const struct mw_export_frame *frame, FILE *stream)
+static struct mw_error *put_frame(struct mw_line *text, const struct mw_export_frame *frame, FILE *stream)
 {
-	size_t room = strlen(frame->name) + (frame->file ? strlen(frame->file) : 0) + 64;
-	char *text = malloc(room);
-	struct mw_error *err;
-	int length = 0;
-
-	if (!text)
-		return mw_error_nomem();
+	mw_line_cut(text, 0);
 	if (frame->address)
-		length = snprintf(text, room, "0x%" PRIX64 ": ", (uint64_t)frame->address);
-	length += snprintf(text + length, room - (size_t)length, "%s", frame->name);
-	if (frame->file)
-		length += snprintf(text + length, room - (size_t)length, " (%s:%" PRIu32 ")", frame->file, frame->line);
-	err = mw_export_put_json(stream, text);
-	free(text);
-	return err;
-}
-
-static struct mw_error *put_command(const struct mw_report *report, FILE *stream)
-{
-	size_t room = 2, length = 0;
-	struct mw_error *err;
-	char *text;
-
-	for (size_t i = 0; i < report->target.command_count; i++)
-		room += strlen(report->target.command[i]) + 1;
-	text = calloc(1, room);
-	if (!text)
-		return mw_error_nomem();
-	for (size_t i = 0; i < report->target.command_count; i++)
-		length +=
-			(size_t)snprintf(text + length, room - length, "%s%s", i ? " " : "", report->target.command[i]);
-	err = mw_export_put_json(stream, *text || !report->target.comm ? text : report->target.comm);
-	free(text);
-	return err;
+		mw_line_printf(text, "0x%" PRIX64 ": ", (uint64_t)frame->address);
+	mw_line_printf(text, "%s", frame->name);
+	if (frame->file) {
+		mw_line_put(text, " (", frame->file);
+		mw_line_printf(text, ":%" PRIu32 ")", frame->line);
+	}
+	return text->failed ? mw_error_nomem() : mw_export_put_json(stream, text->data);
 }
 
 /* Times are in microseconds since the interval's start. */
-static struct mw_error *put_head(const struct mw_export *export, FILE *stream)
+static struct mw_error *put_head(struct places *places, FILE *stream)
 {
-	const struct mw_export_process *process = &export->processes[0];
+	const struct mw_export_process *process = &places->frames.export->processes[0];
 	double seconds = process->report->window.to - process->report->window.from;
 	double peak = process->peak_at - process->report->window.from;
 
 	fputs(BEGIN ",\"verb\":\"Allocated\",\"bklt\":true,\"bkacc\":false,\"tu\":\"\xc2\xb5s\",\"Mtu\":\"s\"", stream);
 	fprintf(stream, ",\"tuth\":%d,\"te\":%.0f,\"tg\":%.0f,\"pid\":%d,\"cmd\":", SHORT_LIVED,
 		seconds > 1e-6 ? seconds * 1e6 : 1, peak > 0 ? peak * 1e6 : 0, (int)process->report->target.pid);
-	return put_command(process->report, stream);
+	MW_TRY(mw_export_command(process->report, &places->text));
+	return mw_export_put_json(stream, places->text.data);
 }
 
-static struct mw_error *put_places(const struct places *places, FILE *stream)
+static struct mw_error *put_places(struct places *places, FILE *stream)
 {
 	fputs(",\"pps\":[", stream);
 	for (size_t i = 0; i < places->numbering.count; i++) {
@@ -150,7 +128,7 @@ static struct mw_error *put_places(const struct places *places, FILE *stream)
 	fputs("],\"ftbl\":[\"[root]\"", stream);
 	for (size_t i = 0; i < places->frames.numbering.count; i++) {
 		fputs(",\n", stream);
-		MW_TRY(put_frame(&places->frames.items[i], stream));
+		MW_TRY(put_frame(&places->text, &places->frames.items[i], stream));
 	}
 	fputs("]}\n", stream);
 	return NULL;
@@ -169,7 +147,7 @@ static struct mw_error *put_all(struct places *places, FILE *stream)
 		if (!add_place(places, sample))
 			return mw_error_nomem();
 	}
-	MW_TRY(put_head(places->frames.export, stream));
+	MW_TRY(put_head(places, stream));
 	return put_places(places, stream);
 }
 
@@ -180,6 +158,7 @@ static struct mw_error *write_dhat(const struct mw_export *export, FILE *stream)
 
 	mw_export_frames_deinit(&places.frames);
 	mw_map_deinit(&places.numbering);
+	mw_line_deinit(&places.text);
 	free(places.items);
 	free(places.numbers);
 	return err;

@@ -159,6 +159,16 @@ void mw_export_frames_deinit(struct mw_export_frames *frames)
 	mw_map_deinit(&frames->numbering);
 }
 
+struct mw_error *mw_export_command(const struct mw_report *report, struct mw_line *out)
+{
+	mw_line_cut(out, 0);
+	for (size_t i = 0; i < report->target.command_count; i++)
+		mw_line_put(out, i ? " " : "", report->target.command[i]);
+	if (!out->length)
+		mw_line_name(out, report->target.comm && *report->target.comm ? report->target.comm : "?");
+	return out->failed ? mw_error_nomem() : NULL;
+}
+
 struct mw_error *mw_export_put_json(FILE *stream, const char *text)
 {
 	json_t *value = mw_json_text(text);

@@ -42,6 +42,11 @@ struct mw_error *mw_export_frames_of(struct mw_export_frames *frames, const stru
 				     const struct mw_export_sample *sample) MW_MUST_CHECK;
 void mw_export_frames_deinit(struct mw_export_frames *frames);
 
+struct mw_line;
+
+/* Set the line to the command that the process ran, or its name. Errors: MEMORY. */
+struct mw_error *mw_export_command(const struct mw_report *report, struct mw_line *out) MW_MUST_CHECK;
+
 /* Text that may be any bytes, as a value of JSON. Errors: MEMORY. */
 struct mw_error *mw_export_put_json(FILE *stream, const char *text) MW_MUST_CHECK;
 
