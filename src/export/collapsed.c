@@ -17,7 +17,7 @@
 static void put_name(FILE *stream, const char *name)
 {
 	for (const char *at = name; *at; at++) {
-		bool figure = *at == ' ' && (isdigit((unsigned char)at[1]) || at[1] == '.');
+		bool figure = *at == ' ' && isdigit((unsigned char)at[1]);
 
 		putc(*at == ';' ? ':' : figure ? '_' : *at, stream);
 	}
@@ -33,7 +33,9 @@ static struct mw_error *put_frame(FILE *stream, const struct mw_export_frame *fr
 	if (!mw_language_is_script(frame->language) || !frame->file)
 		return NULL;
 	mw_line_put(&place, " (", mw_path_name(frame->file));
-	mw_line_printf(&place, ":%" PRIu32 ")", frame->line);
+	if (frame->line)
+		mw_line_printf(&place, ":%" PRIu32, frame->line);
+	mw_line_printf(&place, ")");
 	failed = place.failed;
 	if (!failed)
 		put_name(stream, place.data);
