@@ -363,7 +363,7 @@ struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_ses
 	outputs->options.top = options->top;
 	outputs->options.all = options->all;
 	outputs->options.frames = options->frames;
-	outputs->wishes = &options->exports;
+	outputs->wishes = options->exports.count ? &options->exports : NULL;
 	for (size_t i = 0; mw_output_get(i); i++)
 		stdout_taken |= options->files[i] && is_stdout(options->files[i]);
 	for (size_t i = 0; i < options->exports.count; i++)
@@ -701,7 +701,7 @@ struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs 
 	err = write_all_files(outputs, &content);
 	outputs->options.views = NULL;
 	outputs->options.timelines = NULL;
-	if (outputs->wishes && outputs->wishes->count)
+	if (outputs->wishes)
 		err = mw_error_first(err, mw_exports_write(reports, outputs));
 	return err;
 }

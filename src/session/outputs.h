@@ -46,7 +46,7 @@ void mw_outfile_abort(struct mw_outfile *file);
 
 struct mw_outputs {
 	struct mw_outfile *files[MW_OUTPUTS_MAX]; /* by format; NULL: not wanted */
-	const struct mw_export_wishes *wishes;    /* NULL: no exports … */
+	const struct mw_export_wishes *wishes;    /* NULL: no exports; borrowed of the options … */
 	struct mw_outfile *exports[MW_EXPORTS_MAX];
 	struct mw_output_options options; /* what of the reports is shown; borrowed */
 	struct mw_progress *progress;     /* that writing is shown by; NULL: it is not */
