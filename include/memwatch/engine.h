@@ -22,6 +22,7 @@ enum mw_window_end {
 	MW_END_TRIGGER,
 	MW_END_LIMIT,
 	MW_END_LOST,
+	MW_END_RUNNING, /* it has not: what a report on a window that still runs says */
 };
 
 /* What an entry point does with memory. */

@@ -84,7 +84,7 @@ const char *mw_window_end_name(enum mw_window_end end)
 	static const char *const names[] = {
 		[MW_END_DURATION] = "duration", [MW_END_INTERRUPT] = "interrupt", [MW_END_EXIT] = "exit",
 		[MW_END_EXEC] = "exec",         [MW_END_TRIGGER] = "trigger",     [MW_END_LIMIT] = "limit",
-		[MW_END_LOST] = "lost",
+		[MW_END_LOST] = "lost",         [MW_END_RUNNING] = "running",
 	};
 
 	return NAME_OF(names, end);

@@ -53,6 +53,9 @@ static void end_text(struct mw_line *line, const struct mw_report *report)
 	case MW_END_LIMIT:
 		limit_text(line, &report->engine.stats);
 		return;
+	case MW_END_RUNNING:
+		mw_line_printf(line, "it still runs");
+		return;
 	case MW_END_LOST:
 		break;
 	}
@@ -704,6 +707,7 @@ static struct mw_error *write_report(const struct mw_report *const *reports, siz
 const struct mw_output mw_output_text = {
 	.name = "text",
 	.reading = true,
+	.media = "text/plain; charset=utf-8",
 	.write = write_report,
 	.write_diffs = mw_text_diff_write,
 	.write_heap = mw_text_heap_write,

@@ -213,24 +213,22 @@ void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns)
 	mw_error_destroy(emit_mark(emitter, &mark));
 }
 
-struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder)
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				const struct mw_window_info *window)
 {
-	struct mw_engine *engine = recorder->session->engine;
-	const struct mw_window_info *window = engine->ops->window(engine, recorder->key);
 	struct mw_engine_stats stats;
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
-	/* Without a window it ended before that began. */
-	struct mw_stored_end end = {.figures = figures, .ended = MW_END_EXIT};
+	struct mw_stored_end end = {
+		.figures = figures,
+		.length_ns = window->length_ns,
+		.ended = window->ended,
+		.has_exit_status = window->has_exit_status,
+		.exit_status = window->exit_status,
+	};
 
 	emitter->runtimes = find_runtimes(recorder);
 	MW_TRY(mw_emitter_target(emitter, recorder));
 	MW_TRY(emit_mappings(emitter, MW_STORED_END, &recorder->end));
-	if (window) {
-		end.length_ns = window->length_ns;
-		end.ended = window->ended;
-		end.has_exit_status = window->has_exit_status;
-		end.exit_status = window->exit_status;
-	}
 	if (mw_recorder_stats(recorder, &stats)) {
 		end.left_behind = stats.left_behind;
 		end.figure_count = mw_figures_list(&stats, figures);

@@ -204,7 +204,8 @@ struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter,
  */
 void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns);
 /* The window is over, all samples are emitted. Errors: MEMORY. */
-struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				const struct mw_window_info *window) MW_MUST_CHECK;
 /* Symbols whose answers go to those who receive symbols; `inner` must outlive them, and the emitter. */
 struct mw_view_symbols mw_emitter_symbols(struct mw_emitter *emitter, const struct mw_view_symbols *inner);
 void mw_emitter_deinit(struct mw_emitter *emitter);

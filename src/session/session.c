@@ -25,6 +25,7 @@
 #define RESERVE       (8 << 20)           /* bytes, for the detach */
 #define MOST_ATTEMPTS 3                   /* to attach */
 #define TURN_NS       UINT64_C(250000000) /* while it settles, until what is shown of it is brought up to date */
+#define BREAK_NS      UINT64_C(50000000)  /* between two breaks of the engine where something else is to be done */
 
 static void show_progress(struct mw_session *session, uint64_t time_ns)
 {
@@ -281,7 +282,7 @@ static struct mw_error *end_recording(struct mw_session *session)
 {
 	for (size_t i = 0; i < session->count; i++) {
 		emit_marks(session, i, mw_session_window(session, i)->length_ns);
-		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i]));
+		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i], mw_session_window(session, i)));
 	}
 	return NULL;
 }
@@ -491,9 +492,12 @@ static struct mw_error *run_windows(struct mw_session *session, uint64_t deadlin
 	const volatile sig_atomic_t *interrupted = mw_process_setup_interrupted();
 	static const volatile sig_atomic_t command_is_over = MW_STOP_INTERRUPT;
 	bool children = follows(session->options);
-	uint64_t turn = children ? MW_FOLLOW_SLICE_NS : MW_BUDGET_LOOK_NS, now, budget_ns = 0;
+	uint64_t turn = children        ? MW_FOLLOW_SLICE_NS
+			: session->turn ? BREAK_NS
+					: MW_BUDGET_LOOK_NS,
+		 now, budget_ns = 0;
 
-	if (!children && !session->options->budget)
+	if (!children && !session->options->budget && !session->turn)
 		return session->engine->ops->run(session->engine, deadline, interrupted);
 	while (!*interrupted && ((now = mw_clock_ns()) < deadline || !deadline)) {
 		uint64_t until = !deadline || now + turn < deadline ? now + turn : deadline;
@@ -507,6 +511,8 @@ static struct mw_error *run_windows(struct mw_session *session, uint64_t deadlin
 			return session->engine->ops->run(session->engine, 0, &command_is_over);
 		if (children)
 			MW_TRY(mw_follow_look(session, all_over(session)));
+		if (session->turn)
+			session->turn(session->context);
 		if (!all_over(session))
 			continue;
 		if (!mw_follow_pending(&session->follow))
@@ -704,6 +710,38 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	for (size_t i = 0; i < session->count; i++)
 		MW_TRY(mw_recorder_finish(&session->recorders[i], mw_session_window(session, i)));
 	return end_recording(session);
+}
+
+/* When its window ends, were it now. */
+static uint64_t length_until_now(const struct mw_session *session, size_t i, const struct mw_window_info *window)
+{
+	uint64_t start_ns = session->emitters[i].start_ns, now;
+	struct timespec realtime;
+
+	clock_gettime(CLOCK_REALTIME, &realtime);
+	now = (uint64_t)realtime.tv_sec * 1000000000u + (uint64_t)realtime.tv_nsec -
+	      (uint64_t)window->started_realtime_ns;
+	if (start_ns) /* a clock that nobody sets */
+		now = mw_clock_ns() - start_ns;
+	return now < session->recorders[i].end_ns ? now : session->recorders[i].end_ns;
+}
+
+struct mw_error *mw_session_report_now(struct mw_session *session)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		struct mw_recorder *recorder = &session->recorders[i];
+		struct mw_window_info window = *mw_session_window(session, i);
+
+		if (!window.over) {
+			window.length_ns = length_until_now(session, i, &window);
+			window.ended = MW_END_RUNNING;
+			on_sample(session, recorder->key, mw_live_thread(recorder->pid), window.length_ns, true);
+		}
+		MW_TRY(mw_recorder_finish(recorder, &window));
+		MW_TRY(mw_emitter_end(&session->emitters[i], recorder, &window));
+		MW_TRY(mw_recorder_report(recorder, &session->reports, i));
+	}
+	return NULL;
 }
 
 void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress)

@@ -39,6 +39,7 @@ struct mw_session {
 	/* Called when it happens, if not NULL; in the engine's thread, which serves the processes: not for long. */
 	void (*begun)(void *context);                                     /* the windows have begun */
 	void (*sampled)(void *context, size_t process, uint64_t time_ns); /* a process, about once a second */
+	void (*turn)(void *context); /* while the windows run, some times a second: the engine has a break */
 	void *context;
 	bool nameless;       /* the recording does not get its name: nobody has asked for it yet */
 	void (*leave)(void); /* as mw_watchdog_plan has it */
@@ -66,6 +67,9 @@ struct mw_error *mw_session_add(struct mw_session *session, pid_t pid) MW_MUST_C
 struct mw_error *mw_session_begun(struct mw_session *session) MW_MUST_CHECK;
 /* The window of that recorder; an empty one that is over where it ended before that began. Never NULL. */
 const struct mw_window_info *mw_session_window(const struct mw_session *session, size_t i);
+/* In a copy of memwatch that nothing else is done with (snapshot.h): the reports of all processes, as if their windows
+ * ended now. Errors: MEMORY, those of the symbols. */
+struct mw_error *mw_session_report_now(struct mw_session *session) MW_MUST_CHECK;
 /* Free all, and look once more whether anything was left behind. Takes the error that the session came to (NULL: none)
  * and returns the one to be reported. */
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err) MW_MUST_CHECK;

@@ -231,7 +231,7 @@ static struct {
 	int exe, pipe, wake, statm;
 	pid_t guard;
 	pthread_t thread;
-	bool begun, threaded;
+	bool begun, threaded, forked;
 	atomic_bool quit;
 	atomic_int wanted; /* 0, a signal's number, or FAILED */
 } watchdog = {.exe = -1, .pipe = -1, .wake = -1, .statm = -1};
@@ -517,6 +517,8 @@ static void on_crash(int number)
 {
 	int none = 0;
 
+	if (watchdog.forked)
+		_exit(1);
 	if (!watchdog.threaded) {
 		leave();
 		if (write(STDERR_FILENO, watchdog.told, strlen(watchdog.told)) < 0)
@@ -688,6 +690,16 @@ static void execute_anew(struct mw_error *err)
 	if (atomic_compare_exchange_strong(&watchdog.wanted, &none, FAILED))
 		wake();
 	await_exec();
+}
+
+void mw_watchdog_forked(void)
+{
+	watchdog.forked = true;
+	watchdog.begun = watchdog.threaded = false;
+	/* Its end tells the guard that memwatch has ended. */
+	if (watchdog.pipe >= 0)
+		close(watchdog.pipe);
+	watchdog.pipe = -1;
 }
 
 void mw_watchdog_end(struct mw_error *err)

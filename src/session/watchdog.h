@@ -53,6 +53,8 @@ pid_t mw_watchdog_guard(void);
  * another user's; *denied is true then. Nothing of memwatch's may be attached by ptrace any more.
  */
 bool mw_watchdog_look(bool *denied);
+/* In a forked copy of memwatch: the processes are not its business, and a crash ends it. */
+void mw_watchdog_forked(void);
 /*
  * All has been taken out: a crash is only one from now on. Waits for the guard to end. Where memwatch has failed (`err`,
  * else NULL) that is looked at first; if something is left, memwatch is executed anew, to take it out and to tell `err`:

@@ -577,6 +577,26 @@ struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw
 	return NULL;
 }
 
+void mw_cube_rest(struct mw_cube *cube)
+{
+	struct feed *feed = &cube->feed;
+
+	if (!feed->room || !feed->threaded)
+		return;
+	pthread_mutex_lock(&feed->lock);
+	while (feed->full)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	pthread_mutex_unlock(&feed->lock);
+}
+
+void mw_cube_forked(struct mw_cube *cube)
+{
+	cube->feed.threaded = false;
+	/* They know of a thread that waits. */
+	pthread_mutex_init(&cube->feed.lock, NULL);
+	pthread_cond_init(&cube->feed.changed, NULL);
+}
+
 void mw_cube_stop(struct mw_cube *cube)
 {
 	feed_stop(&cube->feed);

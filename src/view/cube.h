@@ -43,6 +43,11 @@ bool mw_cube_take(void *cube, const struct mw_track_fate *fate);
 /* No more fates come, and all are taken when this returns: heap_of is not called any more. Fine to be called again. */
 void mw_cube_stop(struct mw_cube *cube);
 
+/* Before a fork: all that was handed to its thread is added up when this returns. */
+void mw_cube_rest(struct mw_cube *cube);
+/* In the forked child, which has no such thread. */
+void mw_cube_forked(struct mw_cube *cube);
+
 /* What the tracker's numbers stand for. All is borrowed. */
 struct mw_cube_names {
 	uint64_t to_ns;           /* the interval's end */

@@ -340,7 +340,7 @@ static struct mw_error *take_symbol(struct mw_metadata *metadata, const struct m
 
 static struct mw_error *take_end(struct mw_metadata *metadata, const struct mw_stored_end *end)
 {
-	if (end->ended > MW_END_LOST)
+	if (end->ended > MW_END_RUNNING)
 		return mw_error_create(MW_ERROR_DATA, 0, "the window ended in an unknown way (%u)", end->ended);
 	metadata->has_end = true;
 	metadata->window.length_ns = end->length_ns;

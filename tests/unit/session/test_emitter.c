@@ -182,7 +182,7 @@ static void test_window(void **state)
 	window.length_ns = 2500000000;
 	window.ended = MW_END_INTERRUPT;
 	window.over = true;
-	good(mw_emitter_end(&made.emitter, &made.recorder));
+	good(mw_emitter_end(&made.emitter, &made.recorder, &window));
 	check_metadata(&made.watched->metadata);
 	replay = finish(&made);
 	check_metadata(&mw_replay_watched(replay, 0)->metadata);
@@ -205,7 +205,7 @@ static void test_marks(void **state)
 	assert_int_equal(made.watched->metadata.marks[1].number, 2);
 	assert_int_equal(made.watched->metadata.marks[1].time_ns, 200);
 	assert_string_equal(made.watched->metadata.marks[1].name, "mark 2");
-	good(mw_emitter_end(&made.emitter, &made.recorder));
+	good(mw_emitter_end(&made.emitter, &made.recorder, &window));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_watched(replay, 0)->metadata.mark_count, 2);
 	assert_int_equal(mw_replay_watched(replay, 0)->metadata.marks[1].number, 2);
@@ -256,7 +256,7 @@ static void test_symbols(void **state)
 			assert_int_equal(frames[0].function[1], '0' + (int)(i % 2));
 		}
 	assert_int_equal(asked, 6000);
-	good(mw_emitter_end(&made.emitter, &made.recorder));
+	good(mw_emitter_end(&made.emitter, &made.recorder, &window));
 	replay = finish(&made);
 	metadata = &mw_replay_watched(replay, 0)->metadata;
 	assert_int_equal(metadata->symbol_count, 3000);
@@ -284,7 +284,7 @@ static void test_without_symbols(void **state)
 	symbols = mw_emitter_symbols(&none, &inner);
 	assert_ptr_equal(symbols.resolve, resolve);
 	good(mw_emitter_target(&none, &made.recorder));
-	good(mw_emitter_end(&none, &made.recorder));
+	good(mw_emitter_end(&none, &made.recorder, &window));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_watched(replay, 0)->metadata.symbol_count, 0);
 	assert_true(mw_replay_state(replay)->processes == 1);

@@ -16,6 +16,7 @@ const ENDED: Record<string, string> = {
 	trigger: "by its trigger",
 	limit: "early, by a limit",
 	lost: "early: the process was lost",
+	running: "later: it was still running when this was made",
 };
 
 export function endText(report: Report): string {
