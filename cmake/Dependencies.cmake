@@ -31,6 +31,10 @@ mw_dependency(zstd libzstd libzstd-dev)
 mw_dependency(zlib zlib zlib1g-dev)
 mw_dependency(lzma liblzma liblzma-dev)
 mw_dependency(ncursesw ncursesw libncurses-dev)
+if(MEMWATCH_NETWORK)
+  mw_dependency(microhttpd libmicrohttpd>=0.9.70 libmicrohttpd-dev)
+  mw_dependency(curl libcurl>=7.85 libcurl4-openssl-dev)
+endif()
 
 # libiberty comes without a pkg-config file.
 find_path(LIBIBERTY_INCLUDE demangle.h PATH_SUFFIXES libiberty)

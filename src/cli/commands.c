@@ -209,12 +209,27 @@ static struct mw_error *check_settle(struct mw_session_options *options)
 	return NULL;
 }
 
+/* What others get of the window. */
+static struct mw_error *check_served(const struct mw_session_options *options)
+{
+	const char *alone = options->push_every_ns ? "push-every" : options->label_count ? "label" : NULL;
+
+	if (alone && !options->push)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s needs --push", alone),
+				     "Give the server that profiles are sent to by --push URL");
+	if (options->listen_token && !options->listen)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--listen-token needs --listen"),
+				     "Give the port by --listen PORT");
+	return NULL;
+}
+
 static struct mw_error *check_record(const struct mw_cli_command *command, struct mw_cli_options *all)
 {
 	const struct mw_session_options *options = &all->session;
 
 	(void)command;
 	MW_TRY(check_settle(&all->session));
+	MW_TRY(check_served(options));
 	if (options->children && options->no_children)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "both --children and --no-children are given"),
 				     "They are opposites: leave one out");
@@ -253,7 +268,7 @@ static const struct mw_cli_option record_options[] = {
 		      "by the name of the process or of its program (all that have it). What a process forks is "
 		      "watched with --children.",
 		      NULL, PIDS, session.pids),
-	MW_CLI_GROUPS("attach to all of these processes\n"),
+	MW_CLI_GROUPS(""),
 	MW_CLI_OPTION("duration", 'd', NOTHING, "TIME", "length of the window: 10s, 1m, 1h30m (until Ctrl-C)\n",
 		      "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m "
 		      "or 1h30m, as wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the "
@@ -281,7 +296,7 @@ static const struct mw_cli_option record_options[] = {
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever it is safe, and says why where it is not."),
-	MW_CLI_OPTION("output", 'o', FILE, "FILE", "write a recording\n",
+	MW_CLI_OPTION("output", 'o', FILE, "FILE", NULL,
 		      "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is "
 		      "written during the window, and can be read up to where it was cut off, whatever happens.",
 		      NULL, OUTPUT, session.output),
@@ -289,7 +304,7 @@ static const struct mw_cli_option record_options[] = {
 		      "Leave the names of functions, files and lines out of the recording; report --symbols finds them "
 		      "by build-id.",
 		      NULL, FLAG, session.no_symbols),
-	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "... without names; with marks for diff\n",
+	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "write a recording\n",
 		      "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch "
 		      "adds one at any time.",
 		      NULL, SECONDS, session.mark_every_ns),
@@ -314,6 +329,32 @@ static const struct mw_cli_option record_options[] = {
 		      NULL, FLAG, session.heap_before),
 	MW_CLI_ALL(NULL),
 	MW_CLI_TOP("what is lost; grew; all; stacks\n"),
+	MW_CLI_OPTION("listen", 0, NOTHING, "[HOST:]PORT", NULL,
+		      "Listen for HTTP while the window runs, on loopback unless an address is given. GET /metrics has "
+		      "figures "
+		      "for Prometheus, /debug/pprof/heap and /debug/pprof/allocs profiles for pprof, and /report.text "
+		      "the report "
+		      "as it is at that moment, as does /report.NAME, where --NAME is an option that writes reports. "
+		      "unix:PATH: "
+		      "a socket of that name. Port 0: any that is free.",
+		      NULL, TEXT, session.listen),
+	MW_CLI_OPTION("listen-token", 0, FILE, "FILE", "figures and reports meanwhile\n",
+		      "With --listen: the first line of this file is a token that has to be given, as Authorization: "
+		      "Bearer TOKEN or as a password. Without it memwatch listens only on loopback.",
+		      NULL, TEXT, session.listen_token),
+	MW_CLI_OPTION(
+		"push", 0, NOTHING, "URL", NULL,
+		"Send a profile of each process to this URL at the window's end: to Pyroscope (a path that ends in "
+		"/ingest, or /push.v1.PusherService/Push), to Parca (/profiles/writeraw), or as the body of a POST to "
+		"any other. What can't be sent is tried again; the window does not wait for it.",
+		NULL, TEXT, session.push),
+	MW_CLI_OPTION("push-every", 0, NOTHING, "TIME", NULL,
+		      "With --push: also at this interval while the window runs.", NULL, SECONDS,
+		      session.push_every_ns),
+	MW_CLI_OPTION("label", 0, NOTHING, "NAME=VALUE", "send profiles\n",
+		      "With --push: a label of the profiles, beside host, comm, pid, cgroup and build_id. May be given "
+		      "several times.",
+		      NULL, LABEL, session),
 	MW_CLI_REPORTS,
 	MW_CLI_EXPORT(NULL),
 	MW_CLI_MEASURE("for another program\n"),

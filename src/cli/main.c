@@ -5,6 +5,7 @@
 #include "cli/heap.h"
 #include "cli/options.h"
 #include "doctor/doctor.h"
+#include "serve/serve.h"
 #include "session/exports.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
@@ -28,17 +29,22 @@ struct recording {
 	const struct mw_view_question *question; /* NULL: none */
 	struct mw_session session;
 	struct mw_outputs outputs;
+	struct mw_serve *serve; /* NULL: nobody else gets anything of it */
 };
 
 static struct mw_error *report_windows(struct recording *recording)
 {
 	const struct mw_partials partials = mw_outputs_partials(&recording->outputs);
 	struct mw_session *session = &recording->session;
+	struct mw_error *err;
 
 	mw_process_setup_reporting(&partials);
 	for (size_t i = 0; i < session->count; i++)
 		MW_TRY(mw_recorder_report(&session->recorders[i], &session->reports, i));
-	MW_TRY(mw_reports_write(&session->reports, &recording->outputs));
+	err = mw_reports_write(&session->reports, &recording->outputs);
+	if (recording->serve)
+		err = mw_error_first(err, mw_serve_finish(recording->serve));
+	MW_TRY(err);
 	mw_process_setup_reported();
 	if (session->unnamed)
 		fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
@@ -77,8 +83,9 @@ static struct mw_error *record_all(struct recording *recording)
 	struct mw_session *session = &recording->session;
 	const struct mw_reports_wish wish = {
 		.question = recording->question,
-		.timelines = mw_outputs_want_timelines(recording->options),
+		.timelines = mw_outputs_want_timelines(recording->options) || recording->options->listen,
 		.exports = &recording->options->exports,
+		.samples = mw_serve_is_wanted(recording->options),
 		.progress = &session->progress,
 	};
 	bool again = mw_exports_want_peak(&recording->options->exports);
@@ -95,6 +102,8 @@ static struct mw_error *record_all(struct recording *recording)
 		MW_TRY(mw_store_create(recording->options->output, &session->writer));
 	else if (again)
 		MW_TRY(mw_session_keep_unnamed(session, &directory));
+	if (mw_serve_is_wanted(recording->options))
+		MW_TRY(mw_serve_create(session, &recording->serve));
 	session->wish = &wish;
 	MW_TRY(mw_session_prepare(session));
 	session->wish = NULL;
@@ -131,6 +140,7 @@ static struct mw_error *record(const struct mw_cli_options *options)
 	err = record_all(&recording);
 	mw_outputs_close(&recording.outputs);
 	mw_process_setup_reporting(NULL);
+	err = mw_error_first(err, mw_serve_destroy(recording.serve));
 	return mw_session_end(&recording.session, err);
 }
 

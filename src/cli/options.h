@@ -58,6 +58,7 @@ enum mw_cli_type {
 	/* Of a look at a heap. */
 	MW_CLI_TYPE_HEAP_BY, /* unsigned: enum mw_heap_by */
 	MW_CLI_TYPE_BITS,    /* uint64_t: hexadecimal */
+	MW_CLI_TYPE_LABEL,   /* struct mw_session_options: one more, NAME=VALUE */
 	/* Of exports. */
 	MW_CLI_TYPE_EXPORT,    /* struct mw_export_wishes: FORMAT:FILE; appended */
 	MW_CLI_TYPE_EXPORT_TO, /* struct mw_cli_report_options: a format, or the interval's end */

@@ -476,6 +476,21 @@ static struct mw_error *parse_measure(const char *option, const char *text, void
 		     "It takes inuse_space, inuse_objects, alloc_space or alloc_objects");
 }
 
+static struct mw_error *parse_label(const char *option, const char *text, void *member)
+{
+	struct mw_session_options *options = member;
+	size_t length = strcspn(text, "=");
+
+	if (!length || !text[length] || isdigit((unsigned char)*text) ||
+	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != length)
+		return usage(option, text, "not a label",
+			     "It takes a name of letters, digits and _, and a value, as in env=production");
+	if (options->label_count == MW_LABELS_MAX)
+		return mw_error_create(MW_ERROR_USAGE, 0, "%s may be given at most %d times", option, MW_LABELS_MAX);
+	options->labels[options->label_count++] = text;
+	return NULL;
+}
+
 /* --- what is shown --------------------------------------------------------------------------------------------------- */
 
 static struct mw_error *parse_type(const char *option, const char *text, void *member)
@@ -664,6 +679,7 @@ struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const c
 		[MW_CLI_TYPE_EXPORT] = parse_export,
 		[MW_CLI_TYPE_EXPORT_TO] = parse_export_to,
 		[MW_CLI_TYPE_MEASURE] = parse_measure,
+		[MW_CLI_TYPE_LABEL] = parse_label,
 	};
 	static const char kinds[] = "Kinds are heap, vm and vm-internal, as in --kind heap,vm";
 	uint64_t count = 0;

@@ -392,7 +392,8 @@ static void put_head(struct profile *profile)
 		if (profile->export->processes[i].report->sampling.interval > interval)
 			interval = profile->export->processes[i].report->sampling.interval;
 	put_number(&profile->top, PROFILE_PERIOD, interval ? interval : 1);
-	put_number(&profile->top, PROFILE_DEFAULT_SAMPLE_TYPE, string_of(profile, "inuse_space"));
+	put_number(&profile->top, PROFILE_DEFAULT_SAMPLE_TYPE,
+		   string_of(profile, mw_export_measure_name(profile->export->measure)));
 	if (interval)
 		put_number(&profile->top, PROFILE_COMMENT,
 			   string_of(profile, "memwatch: blocks were sampled, and amounts are estimates"));

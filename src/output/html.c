@@ -417,6 +417,7 @@ const struct mw_output mw_output_html = {
 	.name = "html",
 	.timelines = true,
 	.what = "a page",
+	.media = "text/html; charset=utf-8",
 	.is_own = is_own,
 	.of_reports =
 		{"a page for the browser; '-' as above\n",

@@ -746,6 +746,7 @@ static bool is_own(const char *head, size_t size)
 const struct mw_output mw_output_json = {
 	.name = "json",
 	.what = "a JSON report",
+	.media = "application/json",
 	.is_own = is_own,
 	.of_reports = {"the whole report as JSON; '-' is standard output\n",
 		       "Write the whole report as JSON; '-' is standard output."},

@@ -203,17 +203,44 @@ static struct mw_error *make_process(const struct mw_reports *reports, size_t nu
 	return NULL;
 }
 
-static struct mw_error *write_all(struct mw_reports *reports, struct mw_outputs *outputs, struct process *processes,
-				  struct mw_export_process *made)
+/* The first `count` processes from `first` on, and what has them written. */
+struct writing {
+	size_t first, count;
+	struct mw_error *(*write)(void *context, const struct mw_reports *reports, const struct mw_export *export);
+	void *context;
+};
+
+static struct mw_error *make_all(struct mw_reports *reports, const struct writing *writing, struct process *processes,
+				 struct mw_export_process *made)
 {
-	const struct mw_export export = {.processes = made,
-					 .count = reports->count,
-					 .measure = outputs->wishes->measure,
-					 .frames = outputs->options.frames};
+	const struct mw_export export = {.processes = made, .count = writing->count};
+
+	for (size_t i = 0; i < writing->count; i++)
+		MW_TRY(make_process(reports, writing->first + i, &processes[i], &made[i]));
+	return writing->write(writing->context, reports, &export);
+}
+
+static struct mw_error *write_processes(struct mw_reports *reports, const struct writing *writing)
+{
+	MW_FREE struct process *processes = calloc(writing->count + 1, sizeof(*processes));
+	MW_FREE struct mw_export_process *made = calloc(writing->count + 1, sizeof(*made));
+	struct mw_error *err = processes && made ? make_all(reports, writing, processes, made) : mw_error_nomem();
+
+	for (size_t i = 0; processes && i < writing->count; i++) {
+		free(processes[i].modules);
+		free(processes[i].samples);
+	}
+	return err;
+}
+
+static struct mw_error *write_wishes(void *context, const struct mw_reports *reports, const struct mw_export *all)
+{
+	struct mw_outputs *outputs = context;
+	struct mw_export export = *all;
 	struct mw_error *err = NULL;
 
-	for (size_t i = 0; i < reports->count; i++)
-		MW_TRY(make_process(reports, i, &processes[i], &made[i]));
+	export.measure = outputs->wishes->measure;
+	export.frames = outputs->options.frames;
 	for (size_t i = 0; i < outputs->wishes->count; i++)
 		if (!outputs->wishes->items[i].format->peak || reports->peak)
 			err = mw_error_first(err, mw_outputs_write_export(outputs, i, &export));
@@ -222,14 +249,36 @@ static struct mw_error *write_all(struct mw_reports *reports, struct mw_outputs 
 
 struct mw_error *mw_exports_write(struct mw_reports *reports, struct mw_outputs *outputs)
 {
-	MW_FREE struct process *processes = calloc(reports->count + 1, sizeof(*processes));
-	MW_FREE struct mw_export_process *made = calloc(reports->count + 1, sizeof(*made));
-	struct mw_error *err = processes && made ? write_all(reports, outputs, processes, made) : mw_error_nomem();
+	const struct writing writing = {.count = reports->count, .write = write_wishes, .context = outputs};
+	struct mw_error *err = write_processes(reports, &writing);
 
-	for (size_t i = 0; processes && i < reports->count; i++) {
-		free(processes[i].modules);
-		free(processes[i].samples);
-	}
 	mw_progress_clear(reports->wish.progress);
 	return err;
+}
+
+struct rendering {
+	const struct mw_export_format *format;
+	enum mw_export_measure measure;
+	FILE *stream;
+};
+
+static struct mw_error *render(void *context, const struct mw_reports *reports, const struct mw_export *all)
+{
+	const struct rendering *rendering = context;
+	struct mw_export export = *all;
+
+	(void)reports;
+	export.measure = rendering->measure;
+	return rendering->format->write(&export, rendering->stream);
+}
+
+struct mw_error *mw_exports_render(struct mw_reports *reports, const struct mw_export_format *format,
+				   enum mw_export_measure measure, size_t process, FILE *stream)
+{
+	struct rendering rendering = {format, measure, stream};
+	bool all = process == SIZE_MAX;
+	const struct writing writing = {
+		.first = all ? 0 : process, .count = all ? reports->count : 1, .write = render, .context = &rendering};
+
+	return write_processes(reports, &writing);
 }

@@ -21,5 +21,9 @@ void mw_exports_peak_destroy(struct mw_exports_peak *peak);
 
 /* When all reports are made: write all exports, but for those that show the peak where it has not been looked for. Each is tried; the first error is returned. */
 struct mw_error *mw_exports_write(struct mw_reports *reports, struct mw_outputs *outputs) MW_MUST_CHECK;
+/* Write one of process number `process` (SIZE_MAX: of all), of reports that were made with wish.samples. Errors: MEMORY,
+ * those of the format. */
+struct mw_error *mw_exports_render(struct mw_reports *reports, const struct mw_export_format *format,
+				   enum mw_export_measure measure, size_t process, FILE *stream) MW_MUST_CHECK;
 
 #endif

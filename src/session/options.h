@@ -21,6 +21,8 @@ struct mw_pids {
 	size_t found; /* so many of `items`, at the end, were found by a name or what else they have in common */
 };
 
+#define MW_LABELS_MAX 16
+
 /* Exports that are asked for. Zero-initialise. */
 struct mw_export_wishes {
 	struct {
@@ -66,6 +68,13 @@ struct mw_session_options {
 	bool children, no_children;     /* given: follow what these fork and exec; or not what a command does */
 	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;
+	const char *listen;                /* where others may fetch figures and profiles meanwhile; NULL: nowhere */
+	const char *listen_token;          /* the file with the token that they have to know; NULL: none */
+	const char *push;                  /* the URL that profiles are sent to; NULL: none */
+	uint64_t push_every_ns;            /* … how often; 0: once, at the window's end */
+	const char *labels[MW_LABELS_MAX]; /* NAME=VALUE, of these */
+	size_t label_count;
+
 	struct mw_export_wishes exports;
 };
 

@@ -565,7 +565,7 @@ struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_
 	const struct mw_collector_options options = {
 		.question = reports->wish.question,
 		.timeline = reports->wish.timelines,
-		.samples = reports->wish.exports && reports->wish.exports->count,
+		.samples = reports->wish.samples || (reports->wish.exports && reports->wish.exports->count),
 		.filter = reports->wish.exports ? reports->wish.exports->filter : NULL,
 		.from_ns = from_ns,
 		.to_ns = to_ns,

@@ -83,6 +83,7 @@ struct mw_reports_wish {
 	bool timelines;
 	const struct mw_export_wishes *exports; /* NULL, or without any: none */
 	const struct mw_pids *pids;             /* the processes that are kept later on; NULL: all */
+	bool samples;                           /* what exports are made of, though none is asked for yet */
 	struct mw_progress *progress;
 };
 
