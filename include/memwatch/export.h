@@ -79,7 +79,7 @@ struct mw_export_format {
 
 /* Those there are, each in a file of its own. */
 extern const struct mw_export_format mw_export_pprof, mw_export_collapsed, mw_export_speedscope, mw_export_callgrind,
-	mw_export_dhat;
+	mw_export_dhat, mw_export_sqlite;
 
 /* In the order in which they are listed; NULL past the last. */
 const struct mw_export_format *mw_export_get(size_t number);

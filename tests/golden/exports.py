@@ -4,6 +4,7 @@
 totals are those of memwatch's report, to the byte. (What is read in a browser is in tests/browser/exports.test.mjs.)"""
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -134,6 +135,49 @@ class Exports(unittest.TestCase):
         report = json.loads(memwatch('report', 'two.mw', '--pid', '10955', '--quiet', '--json', '-'))
         self.assertEqual(totals, mwexport.wanted(report))
 
+    def test_sqlite(self):
+        for name, case in cases():
+            with self.subTest(name=name, case=case):
+                self.assertEqual(mwexport.sqlite_totals(self.export(name, case, 'sqlite')), self.wanted(name, case))
+
+    def test_sqlite_carries_over(self):
+        for name in NAMES:
+            path = self.export(name, '', 'sqlite')
+            report = json.loads(memwatch('report', f'{name}.mw', '--quiet', '--json', '-'))
+            reports = report.get('processes', [report])
+            wanted = sorted((one['target']['pid'], stack['id'], bool(stack['truncated'])) for one in reports for stack in one['stacks']
+                            if stack['kind'] != 'vm-internal')
+            found = mwexport.sqlite(path, 'SELECT pid, stack_id, truncated FROM stacks s JOIN processes p ON p.id = s.process '
+                                          'WHERE stack_id IS NOT NULL')
+            self.assertEqual(sorted((row['pid'], row['stack_id'], bool(row['truncated'])) for row in found), wanted)
+            self.assertEqual([(row['pid'], row['complete'], row['ended']) for row in mwexport.sqlite(path, 'SELECT * FROM processes')],
+                             [(one['target']['pid'], int(one['complete']), one['window']['ended']) for one in reports])
+            self.assertEqual([(row['verdict'], row['bytes'], row['line']) for row in mwexport.sqlite(path, 'SELECT * FROM suspects')],
+                             [(suspect['verdict'], suspect['bytes'], suspect['line'] or None) for one in reports for suspect in one['suspects']])
+            self.assertEqual(len(mwexport.sqlite(path, 'SELECT * FROM samples')), sum(len(one['memory']) for one in reports))
+            # Innermost first, as the report has them.
+            stacks = {stack['id']: stack for one in reports for stack in one['stacks']}
+            for row in mwexport.sqlite(path, 'SELECT stack_id, group_concat(file || \':\' || line, \' \') AS lines FROM (SELECT * FROM stack_frames '
+                                             'ORDER BY stack, depth) JOIN stacks ON stacks.id = stack JOIN frames ON frames.id = frame GROUP BY stack'):
+                if row['stack_id']:
+                    frames = stacks[row['stack_id']]['frames']
+                    self.assertEqual(row['lines'], ' '.join(f'{frame["file"]}:{frame["line"]}' for frame in frames if frame['line']) or None)
+
+    def test_documented_questions(self):
+        """docs/SQL.md: each question has an answer, and the first is the total."""
+        with open(os.path.join(RECORDINGS, '../../../docs/SQL.md'), encoding='utf-8') as file:
+            questions = re.findall(r'```sql\n(.*?)```', file.read(), re.DOTALL)
+        self.assertEqual(len(questions), 10)
+        answers = {name: [mwexport.sqlite(self.export(name, '', 'sqlite', '--force'), question) for question in questions] for name in NAMES}
+        for name in NAMES:
+            wanted = self.wanted(name, '')
+            self.assertEqual({column: value or 0 for column, value in answers[name][0][0].items()},
+                             {'bytes': wanted['inuse_space'], 'blocks': wanted['inuse_objects']})
+        for number in range(len(questions)):
+            # No recording has a function of that name, nor a look at the heap.
+            self.assertEqual(any(answers[name][number] for name in NAMES), number not in (5, 7), questions[number])
+        self.assertEqual(answers['jump'][1][0]['function'], answers['jump'][2][0]['function'])
+
     def test_beside_a_report(self):
         paths = {form: os.path.join(self.directory, form) for form in ('pprof', 'collapsed', 'dhat')}
         text = memwatch('report', 'jump.mw', *(word for form, path in paths.items() for word in ('--export', f'{form}:{path}')))
@@ -175,7 +219,7 @@ class Exports(unittest.TestCase):
     def test_files(self):
         """A file of somebody else's is not replaced, one of the same format is; what fails leaves what was there."""
         path = os.path.join(self.directory, 'file')
-        for form in ('pprof', 'collapsed', 'speedscope', 'callgrind', 'dhat'):
+        for form in ('pprof', 'collapsed', 'speedscope', 'callgrind', 'dhat', 'sqlite'):
             with open(path, 'w', encoding='utf-8') as file:
                 file.write('precious\n')
             self.assertIn('Give another name, or --force', memwatch('export', 'jump.mw', '--to', form, '-o', path, status=1))

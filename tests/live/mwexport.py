@@ -129,6 +129,21 @@ def speedscope(path):
     return {profile['name']: sum(profile['weights']) for profile in found['profiles']}
 
 
+def sqlite(path, question):
+    """What the program sqlite3 answers: rows as objects."""
+    return json.loads(run('sqlite3', '-json', '-readonly', path, question) or '[]')
+
+
+def sqlite_totals(path):
+    """The database is sound, and its sums are these."""
+    assert sqlite(path, 'PRAGMA integrity_check') == [{'integrity_check': 'ok'}]
+    assert sqlite(path, 'PRAGMA foreign_key_check') == []
+    found, = sqlite(path, 'SELECT sum(not_freed_bytes) AS inuse_space, sum(not_freed_blocks) AS inuse_objects, '
+                          'sum(allocated_bytes) AS alloc_space, sum(allocated_blocks) AS alloc_objects '
+                          'FROM blocks')
+    return {measure: found[measure] or 0 for measure in MEASURES}
+
+
 def dhat(path):
     with open(path, encoding='utf-8') as file:
         found = json.load(file)
