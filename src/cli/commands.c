@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* commands.c: memwatch's commands and their options, each a row of a table (options.h). */
 #include "cli/options.h"
+#include "session/judge.h"
 #include "session/outputs.h"
 
 #include <stddef.h>
@@ -115,6 +116,16 @@
 		      "interpreter itself are one line; or script, those of scripts alone (of a stack that has none, " \
 		      "as own). own by default; all with --all, and in diff.",                                         \
 		      "all own script", FRAMES, session.frames)
+
+#define MW_CLI_FAIL_ON(help)                                                                                           \
+	MW_CLI_OPTION("fail-on", 0, WORD, "leak|growth[:BYTES_PER_HOUR]", help,                                        \
+		      "End with status 3, and a line that says why, where this holds. leak: a line leaks, or blocks "  \
+		      "of it are lost (LEAK and LOST in the text report). growth: a line leaks or is a container or "  \
+		      "runtime's heap that grows (GROWS, too); with a number, where it is faster than that: K, M, G "  \
+		      "and T are units. With a number it also holds where all lines that grow are faster together, "   \
+		      "or the process's RSS rises by more in each quarter of the window. Both may be given. See EXIT " \
+		      "STATUS for windows of which not all is known.",                                                 \
+		      "leak growth", FAIL_ON, session.fail_on)
 
 /* A row for each format of reports. */
 #define MW_CLI_REPORTS MW_CLI_OPTION(mw_cli_formats_of_reports, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files)
@@ -324,7 +335,7 @@ static const struct mw_cli_option record_options[] = {
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever it is safe, and says why where it is not."),
-	MW_CLI_OPTION("output", 'o', FILE, "FILE", "write a recording\n",
+	MW_CLI_OPTION("output", 'o', FILE, "FILE", NULL,
 		      "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is "
 		      "written during the window, and can be read up to where it was cut off, whatever happens.",
 		      NULL, OUTPUT, session.output),
@@ -332,7 +343,7 @@ static const struct mw_cli_option record_options[] = {
 		      "Leave the names of functions, files and lines out of the recording; report --symbols finds them "
 		      "by build-id.",
 		      NULL, FLAG, session.no_symbols),
-	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "... without names; with marks for diff\n",
+	MW_CLI_OPTION("mark-every", 0, NOTHING, "TIME", "recording; names; marks\n",
 		      "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch "
 		      "adds one at any time.",
 		      NULL, SECONDS, session.mark_every_ns),
@@ -358,6 +369,7 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_ALL(NULL),
 	MW_CLI_TOP("what is lost; grew; all; stacks\n"),
 	MW_CLI_REPORTS,
+	MW_CLI_FAIL_ON("status 3 if so\n"),
 	MW_CLI_UNSAFE(NULL),
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET("at any risk; replace any file; be quiet\n"),
@@ -382,7 +394,7 @@ const struct mw_cli_command mw_cli_command_record = {
 		 "A block is not freed where it was allocated inside the window and is there at its end; older where "
 		 "it was allocated before.",
 	.options = record_options,
-	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.status = "0 success, 1 failure (see the message), 2 bad usage, 3 --fail-on",
 	.operands = MW_COMPLETE_COMMAND,
 	.launches = true,
 	.operand = refuse_operand,
@@ -394,6 +406,7 @@ const struct mw_cli_command mw_cli_command_record = {
 static struct mw_error *check_heap(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	MW_TRY(check_one(command, options));
+	MW_TRY(mw_judge_can_heap(&options->session.fail_on));
 	if (options->heap.show > MW_HEAP_SAMPLES)
 		return mw_error_create(MW_ERROR_USAGE, 0, "--show %zu is too many: it is at most %u blocks of a group",
 				       options->heap.show, MW_HEAP_SAMPLES);
@@ -435,6 +448,10 @@ static const struct mw_cli_option heap_options[] = {
 	MW_CLI_TOP("how many groups the text shows (10)\n"),
 	MW_CLI_ALL("everything in the text\n"),
 	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),
+	MW_CLI_OPTION(
+		"fail-on", 0, WORD, "leak", "status 3 if a block is lost\n",
+		"End with status 3, and a line that says how much, where a block is definitely or indirectly lost.",
+		"leak", FAIL_ON, session.fail_on),
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET("replace any file; no progress, no text report\n"),
 	MW_CLI_HELP(NULL),
@@ -457,7 +474,7 @@ const struct mw_cli_command mw_cli_command_heap = {
 		 "The process is paused for as long as it takes to fork a copy of it, which is read and then ended; "
 		 "nothing is left. Where it may not be forked it is read while it runs.",
 	.options = heap_options,
-	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.status = "0 success, 1 failure (see the message), 2 bad usage, 3 --fail-on",
 	.takes_one = true,
 	.operand = refuse_operand,
 	.check = check_heap,
@@ -621,6 +638,7 @@ static const struct mw_cli_option report_options[] = {
 	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
 	MW_CLI_ALL("all sections of the text report\n"),
 	MW_CLI_REPORTS,
+	MW_CLI_FAIL_ON("status 3 if so\n"),
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET("replace any file; no progress, no text report\n"),
 #define HELP(own, brief) own
@@ -653,7 +671,7 @@ const struct mw_cli_command mw_cli_command_report = {
 		 "Quote names with blanks or parentheses: function:\"operator new\".\n"
 		 "Examples: --filter 'function:parse and not thread:main'\n"
 		 "          --filter 'size:>=64K (api:mmap or api:mremap)'\n",
-	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.status = "0 success, 1 failure (see the message), 2 bad usage, 3 --fail-on",
 	.operands = MW_COMPLETE_FILE,
 	.operand = take_recording,
 	.check = check_report,

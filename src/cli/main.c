@@ -4,6 +4,7 @@
 #include "cli/heap.h"
 #include "cli/options.h"
 #include "doctor/doctor.h"
+#include "session/judge.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
 #include "session/select.h"
@@ -25,17 +26,23 @@ struct recording {
 	const struct mw_view_question *question; /* NULL: none */
 	struct mw_session session;
 	struct mw_outputs outputs;
+	struct mw_error *judgement; /* what is told where nothing else is to be */
 };
 
 static struct mw_error *report_windows(struct recording *recording)
 {
 	const struct mw_partials partials = mw_outputs_partials(&recording->outputs);
 	struct mw_session *session = &recording->session;
+	struct mw_error *err;
 
 	mw_process_setup_reporting(&partials);
 	for (size_t i = 0; i < session->count; i++)
 		MW_TRY(mw_recorder_report(&session->recorders[i], &session->reports, i));
-	MW_TRY(mw_reports_write(&session->reports, &recording->outputs));
+	err = mw_reports_write(&session->reports, &recording->outputs);
+	recording->judgement =
+		mw_judge_reports(recording->options, (const struct mw_report *const *)session->reports.items,
+				 session->reports.count, session->follow.left_out);
+	MW_TRY(err);
 	mw_process_setup_reported();
 	if (session->unnamed)
 		fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
@@ -101,7 +108,8 @@ static struct mw_error *record(const struct mw_cli_options *options)
 	err = record_all(&recording);
 	mw_outputs_close(&recording.outputs);
 	mw_process_setup_reporting(NULL);
-	return mw_session_end(&recording.session, err);
+	err = mw_session_end(&recording.session, err);
+	return mw_error_first(err, recording.judgement);
 }
 
 /* --- report ---------------------------------------------------------------------------------------------------------- */
@@ -194,7 +202,8 @@ static struct mw_error *report_heap(struct replay *replay, const struct mw_heap_
 			"blocks are grouped as they were by memwatch heap --by");
 	mw_progress_clear(&replay->progress);
 	replay->outputs.progress = &replay->progress;
-	return mw_outputs_write_heap(&replay->outputs, heap);
+	MW_TRY(mw_outputs_write_heap(&replay->outputs, heap));
+	return mw_judge_heap(&replay->options->session.fail_on, heap);
 }
 
 static struct mw_error *report_all(struct replay *replay)
@@ -207,6 +216,7 @@ static struct mw_error *report_all(struct replay *replay)
 		.timelines = mw_outputs_want_timelines(outputs),
 		.progress = &replay->progress,
 	};
+	struct mw_error *err;
 
 	MW_TRY(mw_outputs_check_recording(outputs, options->recording, "the recording itself"));
 	MW_TRY(mw_outputs_check(outputs));
@@ -225,7 +235,9 @@ static struct mw_error *report_all(struct replay *replay)
 	mw_progress_clear(&replay->progress);
 	MW_TRY(mw_reports_keep(&replay->reports, &options->pids));
 	report_cut(mw_replay_state(replay->replay));
-	return mw_reports_write(&replay->reports, &replay->outputs);
+	err = mw_reports_write(&replay->reports, &replay->outputs);
+	return mw_error_first(err, mw_judge_reports(outputs, (const struct mw_report *const *)replay->reports.items,
+						    replay->reports.count, 0));
 }
 
 static struct mw_error *report(const struct mw_cli_options *options)

@@ -40,6 +40,7 @@ enum mw_cli_type {
 	MW_CLI_TYPE_FILE,     /* const char *: the name of a file to write to; "-" is one */
 	MW_CLI_TYPE_OUTPUT,   /* const char *: likewise, that of a recording; "-" is none */
 	MW_CLI_TYPE_TEXT,     /* const char *: anything but nothing */
+	MW_CLI_TYPE_FAIL_ON,  /* struct mw_fail_on: one of them is added */
 	/* Into an enum mw_cli_action: whatever else stands on the line is not looked at. */
 	MW_CLI_TYPE_HELP,
 	MW_CLI_TYPE_VERSION,
@@ -93,7 +94,7 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options);
 /* An option is one row: its names, how its value is parsed and where that goes, what --help prints, the manual page
  * and the shells' completions. */
 
-#define MW_CLI_OPTIONS_MAX 40 /* more than any command has */
+#define MW_CLI_OPTIONS_MAX 48 /* more than any command has */
 
 /* What a shell offers for a value or an operand. */
 enum mw_cli_completion {

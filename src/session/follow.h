@@ -38,6 +38,7 @@ struct mw_follow {
 	int births;                    /* the kernel tells of them; -1: it does not */
 	uint64_t check_due_ns;         /* … and that it has told of all is checked */
 	uint64_t missed;               /* ended before they were watched, were too many, or can't be watched */
+	uint64_t left_out;             /* found by a name or group, and can't be watched */
 	unsigned messages;
 };
 

@@ -47,6 +47,7 @@ void mw_outfile_abort(struct mw_outfile *file);
 struct mw_outputs {
 	struct mw_outfile *files[MW_OUTPUTS_MAX]; /* by format; NULL: not wanted */
 	struct mw_output_options options;         /* what of the reports is shown; borrowed */
+	char *root;                               /* options.root */
 	struct mw_progress *progress;             /* that writing is shown by; NULL: it is not */
 };
 
