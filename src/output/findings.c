@@ -87,6 +87,8 @@ bool mw_finding_process(const struct mw_fail_on *fail_on, const struct mw_report
 	if (!fail_on->growth || !fail_on->bytes_per_hour)
 		return false;
 	for (size_t i = 0; i < report->suspect_count; i++) {
+		if (mw_finding_fails(fail_on, &report->suspects[i]))
+			return false;
 		if (!grows(&report->suspects[i]))
 			continue;
 		sum += report->suspects[i].bytes_per_hour;

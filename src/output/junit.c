@@ -194,7 +194,7 @@ static void put_checks(struct writer *writer, struct counts *counts)
 
 		counts->tests++;
 		counts->failures += fails;
-		put_check(writer, "the process does not grow", fails ? "failure" : NULL, &reason);
+		put_check(writer, "the process as a whole", fails ? "failure" : NULL, &reason);
 	}
 	writer->failed |= reason.failed;
 	mw_line_deinit(&reason);

@@ -167,12 +167,12 @@ struct mw_error *mw_judge_reports(const struct mw_session_options *options, cons
 
 /* --- a look at a heap ------------------------------------------------------------------------------------------------ */
 
-static struct mw_error *not_looked_at(const char *why, const char *module)
+static struct mw_error *not_looked_at(const char *of, const char *why)
 {
 	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0,
 					     "--fail-on leak: no block is lost, but not all of the heap was looked at: "
 					     "%s%s%s",
-					     why, module ? ", " : "", module ? module : ""),
+					     of, why ? ": " : "", why ? why : ""),
 			     "That is no success: the report says what is missing");
 }
 
@@ -212,7 +212,6 @@ struct mw_error *mw_judge_heap(const struct mw_fail_on *fail_on, const struct mw
 		return not_looked_at("memory that can't be read", NULL);
 	for (size_t i = 0; i < heap->allocator_count; i++)
 		if (!heap->allocators[i].walked)
-			return not_looked_at(heap->allocators[i].why ? heap->allocators[i].why : "",
-					     heap->allocators[i].name);
+			return not_looked_at(heap->allocators[i].name, heap->allocators[i].why);
 	return NULL;
 }
