@@ -5,9 +5,10 @@
 #include <string.h>
 
 #define QUARTERS     4
-#define LEAST_OF_ONE 4   /* samples of a quarter */
-#define LEAST_WINDOW 1.0 /* seconds: of less there are no verdicts (src/view/verdict.h) */
-#define HOUR         3600.0
+#define LEAST_OF_ONE 4 /* samples of a quarter */
+#define LEAST_WINDOW                                                                                                   \
+	1.0 /* seconds: in less there are no verdicts, which are of the whole window (src/view/verdict.h) */
+#define HOUR 3600.0
 
 /* --- suspects -------------------------------------------------------------------------------------------------------- */
 
@@ -109,7 +110,6 @@ bool mw_finding_process(const struct mw_fail_on *fail_on, const struct mw_report
 
 bool mw_finding_gaps(const struct mw_report *report, struct mw_line *line)
 {
-	double seconds = report->window.to - report->window.from;
 	bool limited = report->window.ended == MW_END_LIMIT || report->window.ended == MW_END_LOST;
 
 	if (report->lost.cut) {
@@ -120,8 +120,9 @@ bool mw_finding_gaps(const struct mw_report *report, struct mw_line *line)
 	} else if (limited) {
 		mw_line_printf(line, "the window ended early: ");
 		mw_text_end(line, report);
-	} else if (seconds < LEAST_WINDOW && report->suspect_count) {
-		mw_line_printf(line, "%s are too short for a verdict", mw_show_seconds(seconds).text);
+	} else if (report->window.seconds < LEAST_WINDOW && report->suspect_count) {
+		mw_line_printf(line, "a window of %s is too short for a verdict",
+			       mw_show_seconds(report->window.seconds).text);
 	} else {
 		return false;
 	}
