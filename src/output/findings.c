@@ -53,7 +53,7 @@ void mw_finding_amounts(struct mw_text *text, const struct mw_report_suspect *su
 static double rss_per_hour(const struct mw_report *report)
 {
 	double quarter = (report->window.to - report->window.from) / QUARTERS, least = 0;
-	uint64_t floors[QUARTERS];
+	uint64_t floors[QUARTERS] = {0};
 	size_t counts[QUARTERS] = {0};
 
 	for (size_t i = 0; i < report->memory_count && quarter > 0; i++) {

@@ -106,6 +106,15 @@ static bool lasted(const struct mw_session_options *options, const struct mw_rep
 	return !options->duration_ns || !count;
 }
 
+/* Did none of them allocate anything? Then there was no load. */
+static bool idle(const struct mw_report *const *reports, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (reports[i]->totals[MW_KIND_HEAP].size.count || reports[i]->totals[MW_KIND_VM].size.count)
+			return false;
+	return true;
+}
+
 /* Nothing was found: could it have been? */
 static struct mw_error *judge_gaps(const struct mw_session_options *options, const struct mw_report *const *reports,
 				   size_t count, uint64_t left_out)
@@ -133,6 +142,10 @@ static struct mw_error *judge_gaps(const struct mw_session_options *options, con
 		if (mw_finding_gaps(reports[i], &line))
 			return mw_error_hint(tell(MW_ERROR_DATA, &line), "%s", hint);
 		mw_line_cut(&line, length);
+	}
+	if (idle(reports, count)) {
+		mw_line_printf(&line, "nothing was allocated in the window either");
+		return mw_error_hint(tell(MW_ERROR_DATA, &line), "That is no success: is the process under load?");
 	}
 	mw_line_deinit(&line);
 	return NULL;

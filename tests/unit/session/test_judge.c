@@ -31,6 +31,7 @@ static struct mw_report report_of(struct mw_report_suspect *suspects, size_t cou
 {
 	return (struct mw_report){.target = {.pid = 7, .comm = "server"},
 				  .window = {.seconds = 60, .to = 60, .ended = MW_END_DURATION},
+				  .totals = {[MW_KIND_HEAP] = {.size = {1, 8}}},
 				  .stacks = stacks,
 				  .stack_count = 1,
 				  .suspects = suspects,
@@ -113,6 +114,11 @@ static void test_incomplete(void **state)
 	reports[0].lost.events = 5;
 	judge(&LEAK, reports, 2, 0, MW_STATUS_FAILED, "server (pid 7): the window is not complete: lost 5 events");
 	reports[0].lost.events = 0;
+	reports[0].totals[MW_KIND_HEAP].size.count = 0;
+	judge(&LEAK, reports, 2, 0, MW_STATUS_DONE, NULL);
+	judge(&LEAK, reports, 1, 0, MW_STATUS_FAILED, "nothing was allocated in the window");
+	reports[0].totals[MW_KIND_VM].size.count = 1;
+	judge(&LEAK, reports, 1, 0, MW_STATUS_DONE, NULL);
 	/* One of them was there to the end, and the other ended; then both. */
 	reports[0].window.ended = MW_END_EXIT;
 	judge(&LEAK, reports, 2, 0, MW_STATUS_DONE, NULL);
