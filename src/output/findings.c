@@ -6,9 +6,7 @@
 
 #define QUARTERS     4
 #define LEAST_OF_ONE 4 /* samples of a quarter */
-#define LEAST_WINDOW                                                                                                   \
-	1.0 /* seconds: in less there are no verdicts, which are of the whole window (src/view/verdict.h) */
-#define HOUR 3600.0
+#define HOUR         3600.0
 
 /* --- suspects -------------------------------------------------------------------------------------------------------- */
 
@@ -120,9 +118,6 @@ bool mw_finding_gaps(const struct mw_report *report, struct mw_line *line)
 	} else if (limited) {
 		mw_line_printf(line, "the window ended early: ");
 		mw_text_end(line, report);
-	} else if (report->window.seconds < LEAST_WINDOW && report->suspect_count) {
-		mw_line_printf(line, "a window of %s is too short for a verdict",
-			       mw_show_seconds(report->window.seconds).text);
 	} else {
 		return false;
 	}

@@ -17,8 +17,8 @@ bool mw_finding_fails(const struct mw_fail_on *fail_on, const struct mw_report_s
 bool mw_finding_process(const struct mw_fail_on *fail_on, const struct mw_report *report, struct mw_line *line);
 /* Append to the scratch line "1.2 MiB in 300 blocks not freed in 10.0 s, 432.0 MiB an hour". */
 void mw_finding_amounts(struct mw_text *text, const struct mw_report_suspect *suspect);
-/* Why leaks may be missing of the report: it is not complete, or its window was ended by a limit, or is too short for any
- * verdict. Appends that. False: no reason. */
+/* Why leaks may be missing of the report: it is not complete, or its window was ended by a limit. Appends that. False: no
+ * reason. */
 bool mw_finding_gaps(const struct mw_report *report, struct mw_line *line);
 
 #endif

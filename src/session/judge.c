@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define LEAST_WINDOW 1.0 /* seconds: in less there are no verdicts (src/view/verdict.h) */
+
 /* --- windows --------------------------------------------------------------------------------------------------------- */
 
 static void add_condition(struct mw_line *line, const struct mw_fail_on *fail_on)
@@ -106,6 +108,20 @@ static bool lasted(const struct mw_session_options *options, const struct mw_rep
 	return !options->duration_ns || !count;
 }
 
+/* Are there suspects, and could none be judged? Of short-lived helpers beside a process that was watched for long it does not
+ * matter. */
+static bool too_short(const struct mw_report *const *reports, size_t count)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (reports[i]->window.seconds >= LEAST_WINDOW)
+			return false;
+		any |= reports[i]->suspect_count > 0;
+	}
+	return any;
+}
+
 /* Did none of them allocate anything? Then there was no load. */
 static bool idle(const struct mw_report *const *reports, size_t count)
 {
@@ -142,6 +158,11 @@ static struct mw_error *judge_gaps(const struct mw_session_options *options, con
 		if (mw_finding_gaps(reports[i], &line))
 			return mw_error_hint(tell(MW_ERROR_DATA, &line), "%s", hint);
 		mw_line_cut(&line, length);
+	}
+	if (too_short(reports, count)) {
+		mw_line_printf(&line, "a window of %s is too short for a verdict",
+			       mw_show_seconds(reports[0]->window.seconds).text);
+		return mw_error_hint(tell(MW_ERROR_DATA, &line), "%s", hint);
 	}
 	if (idle(reports, count)) {
 		mw_line_printf(&line, "nothing was allocated in the window either");

@@ -104,6 +104,7 @@ static void test_incomplete(void **state)
 {
 	struct mw_session_options endless = LEAK, launched = LEAK;
 	char *command[] = {(char *)"server", NULL};
+	struct mw_report_suspect open = suspect_of(MW_GROWTH_TOO_SHORT, 0);
 	struct mw_report reports[] = {report_of(NULL, 0), report_of(NULL, 0)};
 
 	(void)state;
@@ -114,6 +115,14 @@ static void test_incomplete(void **state)
 	reports[0].lost.events = 5;
 	judge(&LEAK, reports, 2, 0, MW_STATUS_FAILED, "server (pid 7): the window is not complete: lost 5 events");
 	reports[0].lost.events = 0;
+	/* Only a window that is long enough has verdicts; a short helper beside one does no harm. */
+	reports[0].window.seconds = 0.5;
+	judge(&LEAK, reports, 1, 0, MW_STATUS_DONE, NULL); /* there is nothing to judge */
+	reports[0].suspects = &open;
+	reports[0].suspect_count = 1;
+	judge(&LEAK, reports, 1, 0, MW_STATUS_FAILED, "a window of 500.0 ms is too short for a verdict");
+	judge(&LEAK, reports, 2, 0, MW_STATUS_DONE, NULL);
+	reports[0] = reports[1];
 	reports[0].totals[MW_KIND_HEAP].size.count = 0;
 	judge(&LEAK, reports, 2, 0, MW_STATUS_DONE, NULL);
 	judge(&LEAK, reports, 1, 0, MW_STATUS_FAILED, "nothing was allocated in the window");
