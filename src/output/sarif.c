@@ -282,10 +282,10 @@ static json_t *result_message(const struct mw_report *report, const struct mw_re
 	struct mw_text text = {.report = report};
 	json_t *value;
 
-	mw_text_place(&text, suspect);
-	mw_line_printf(&text.line, ": %s in ", mw_growth_name(suspect->verdict));
 	mw_line_name(&text.line, report->target.comm);
 	mw_line_printf(&text.line, ": ");
+	mw_text_place(&text, suspect);
+	mw_line_printf(&text.line, ": %s, ", mw_growth_name(suspect->verdict));
 	mw_finding_amounts(&text, suspect);
 	mw_line_printf(&text.line, ". ");
 	mw_line_name(&text.line, suspect->sentence);

@@ -71,9 +71,9 @@ static struct mw_error *judge_suspects(const struct mw_fail_on *fail_on, const s
 	if (!found)
 		return NULL;
 	add_condition(&text.line, fail_on);
-	mw_text_place(&text, worst);
-	mw_line_printf(&text.line, " in ");
 	add_process(&text.line, text.report);
+	mw_line_printf(&text.line, ": ");
+	mw_text_place(&text, worst);
 	mw_line_printf(&text.line, ": %s%s, ", worst->lost.count ? "lost blocks, " : "",
 		       mw_growth_name(worst->verdict));
 	mw_finding_amounts(&text, worst);

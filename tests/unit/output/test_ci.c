@@ -58,14 +58,7 @@ static const struct mw_report *evil(struct evil *evil, const char *name, const c
 
 static json_t *sarif(const struct mw_report *report, struct mw_output_options options)
 {
-	char *text = render("sarif", &report, 1, options);
-	json_error_t error;
-	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-
-	if (!root)
-		fail_msg("%s at line %d", error.text, error.line);
-	free(text);
-	return root;
+	return render_json("sarif", &report, 1, options);
 }
 
 /* The version in it is another with each release. */

@@ -66,11 +66,11 @@ static void test_found(void **state)
 
 	(void)state;
 	judge(&LEAK, reports, 1, 0, MW_STATUS_FOUND,
-	      "--fail-on leak: leaky() f.c:7 in server (pid 7): steady growth, 3.0 MiB in 12 blocks not freed in 60.0 "
+	      "--fail-on leak: server (pid 7): leaky() f.c:7: steady growth, 3.0 MiB in 12 blocks not freed in 60.0 "
 	      "s, "
 	      "2.0 MiB an hour");
 	judge(&LEAK, reports, 2, 0, MW_STATUS_FOUND, "8.0 MiB an hour; and 2 more");
-	judge(&GROWTH, reports, 1, 0, MW_STATUS_FOUND, "--fail-on growth (1.0 MiB an hour): leaky()");
+	judge(&GROWTH, reports, 1, 0, MW_STATUS_FOUND, "--fail-on growth (1.0 MiB an hour): server (pid 7): leaky()");
 	lost.lost = (struct mw_amount){2, 2048};
 	reports[0] = report_of(&lost, 1);
 	judge(&LEAK, reports, 1, 0, MW_STATUS_FOUND,
