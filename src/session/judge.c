@@ -141,8 +141,8 @@ static struct mw_error *judge_gaps(const struct mw_session_options *options, con
 	add_condition(&line, &options->fail_on);
 	mw_line_printf(&line, "nothing was found, but ");
 	if (left_out) {
-		mw_line_printf(&line, "%" PRIu64 " process%s not watched", left_out,
-			       left_out == 1 ? " was" : "es were");
+		mw_line_printf(&line, "%" PRIu64 " process%s could not be watched", left_out,
+			       left_out == 1 ? "" : "es");
 		return mw_error_hint(tell(MW_ERROR_DATA, &line), "%s", hint);
 	}
 	if (!lasted(options, reports, count)) {

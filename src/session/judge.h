@@ -11,7 +11,7 @@
 
 #include "session/options.h"
 
-/* `left_out`: processes that were found by a name or a group and were not watched. */
+/* `left_out`: processes that were to be watched and could not be. */
 struct mw_error *mw_judge_reports(const struct mw_session_options *options, const struct mw_report *const *reports,
 				  size_t count, uint64_t left_out) MW_MUST_CHECK;
 /* Growth is not known of one look at a heap. Errors: USAGE. */

@@ -117,6 +117,12 @@ class FailOn(unittest.TestCase):
         said = mwlive.memwatch(self, *options, '--', 'sh', '-c', f'ls / >/dev/null; {service} 3; true', status=3)[1]
         self.assertRegex(said, r'--fail-on leak: leak_service \(pid \d+\): leak_session_record\(\) leak_service\.c:\d+: ')
 
+    def test_left_out(self):
+        """A child that can't be watched, as another traces it."""
+        _, said = mwlive.memwatch(self, '--quiet', '--engine', mwlive.config.engine, '--fail-on', 'leak', '--', 'sh', '-c',
+                                  'strace -o /dev/null sleep 3; true', status=1)
+        self.assertIn('nothing was found, but 1 process could not be watched', said)
+
     def test_ended_early(self):
         """The process is gone long before the end of the window: that is no success."""
         target = mwlive.Target(self, 'growers', 5, 'requests')

@@ -111,7 +111,7 @@ static void test_incomplete(void **state)
 	endless.duration_ns = 0;
 	launched.command = command;
 	judge(&LEAK, reports, 1, 0, MW_STATUS_DONE, NULL);
-	judge(&LEAK, reports, 1, 2, MW_STATUS_FAILED, "2 processes were not watched");
+	judge(&LEAK, reports, 1, 2, MW_STATUS_FAILED, "2 processes could not be watched");
 	reports[0].lost.events = 5;
 	judge(&LEAK, reports, 2, 0, MW_STATUS_FAILED, "server (pid 7): the window is not complete: lost 5 events");
 	reports[0].lost.events = 0;
