@@ -25,6 +25,7 @@ enum mw_error_kind {
 	MW_ERROR_UNSUPPORTED, /* the target is of a kind that memwatch cannot watch */
 	MW_ERROR_DATA,        /* bytes from outside (ELF, /proc, memory) are invalid */
 	MW_ERROR_MEMORY,      /* memwatch itself is out of memory */
+	MW_ERROR_FOUND,       /* nothing failed, but what the user calls a failure holds (exit status 3) */
 };
 
 struct mw_error;

@@ -17,7 +17,14 @@
 
 #include <stdio.h>
 
-#define MW_OUTPUTS_MAX 4 /* formats there can be */
+#define MW_OUTPUTS_MAX 8 /* formats there can be */
+
+/* What counts as a failure (--fail-on). Neither: nothing was said of it. */
+struct mw_fail_on {
+	bool leak;               /* what the text report calls LEAK and LOST */
+	bool growth;             /* that and what it calls GROWS: all verdicts of growth */
+	uint64_t bytes_per_hour; /* … where it is faster than that; 0: at any rate */
+};
 
 struct mw_output_options {
 	size_t top;     /* at most so many stacks, where the format is for reading */
@@ -26,6 +33,9 @@ struct mw_output_options {
 	bool all; /* everything, where the format is for reading: not the answer and what it rests on alone; of a
 		   * comparison, those stacks as well that did not change */
 	enum mw_frames frames; /* default: all where `all` is set, and in comparisons */
+	struct mw_fail_on
+		fail_on;  /* what a format that has failures calls one; nothing said: all that leaks or grows */
+	const char *root; /* the directory that files of the sources are named from; NULL: none */
 	/* What else was asked of each report, in place of its stacks where the format is for reading; it, and each of
 	 * it, may be NULL. */
 	const struct mw_views *const *views;
@@ -36,8 +46,8 @@ struct mw_output_options {
 
 /* What is said of the option that asks for a format. */
 struct mw_output_option {
-	const char *help;  /* lines for --help; NULL: there is no such option */
-	const char *about; /* sentences for the manual */
+	const char *help;  /* lines for --help; NULL: those of the next format's option are for both */
+	const char *about; /* sentences for the manual; NULL: there is no such option */
 };
 
 struct mw_output {
@@ -64,7 +74,7 @@ struct mw_output {
 };
 
 /* Those there are, each in a file of its own. */
-extern const struct mw_output mw_output_json, mw_output_html, mw_output_text;
+extern const struct mw_output mw_output_json, mw_output_html, mw_output_junit, mw_output_sarif, mw_output_text;
 
 /* In the order in which they are written; NULL past the last. */
 const struct mw_output *mw_output_get(size_t number);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* commands.c: the commands that look at processes, and their options, each a row of a table (options.h). */
 #include "cli/rows.h"
+#include "session/judge.h"
 #include "session/outputs.h"
 
 #include <stddef.h>
@@ -358,6 +359,7 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_REPORTS,
 	MW_CLI_EXPORT(NULL),
 	MW_CLI_MEASURE("for another program\n"),
+	MW_CLI_FAIL_ON("status 3 if so\n"),
 	MW_CLI_UNSAFE(NULL),
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET("at any risk; replace any file; be quiet\n"),
@@ -382,7 +384,7 @@ const struct mw_cli_command mw_cli_command_record = {
 		 "A block is not freed where it was allocated inside the window and is there at its end; older where "
 		 "it was allocated before.",
 	.options = record_options,
-	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.status = "0 success, 1 failure (see the message), 2 bad usage, 3 --fail-on",
 	.operands = MW_COMPLETE_COMMAND,
 	.launches = true,
 	.operand = refuse_operand,
@@ -394,6 +396,7 @@ const struct mw_cli_command mw_cli_command_record = {
 static struct mw_error *check_heap(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	MW_TRY(check_one(command, options));
+	MW_TRY(mw_judge_can_heap(&options->session.fail_on));
 	if (options->heap.show > MW_HEAP_SAMPLES)
 		return mw_error_create(MW_ERROR_USAGE, 0, "--show %zu is too many: it is at most %u blocks of a group",
 				       options->heap.show, MW_HEAP_SAMPLES);
@@ -435,6 +438,10 @@ static const struct mw_cli_option heap_options[] = {
 	MW_CLI_TOP("how many groups the text shows (10)\n"),
 	MW_CLI_ALL("everything in the text\n"),
 	MW_CLI_OPTION(mw_cli_formats_of_heaps, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files),
+	MW_CLI_OPTION(
+		"fail-on", 0, WORD, "leak", "status 3 if a block is lost\n",
+		"End with status 3, and a line that says how much, where a block is definitely or indirectly lost.",
+		"leak", FAIL_ON, session.fail_on),
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET("replace any file; no progress, no text report\n"),
 	MW_CLI_HELP(NULL),
@@ -457,7 +464,7 @@ const struct mw_cli_command mw_cli_command_heap = {
 		 "The process is paused for as long as it takes to fork a copy of it, which is read and then ended; "
 		 "nothing is left. Where it may not be forked it is read while it runs.",
 	.options = heap_options,
-	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.status = "0 success, 1 failure (see the message), 2 bad usage, 3 --fail-on",
 	.takes_one = true,
 	.operand = refuse_operand,
 	.check = check_heap,

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "heap/look.h"
+#include "session/judge.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
 #include "session/session.h"
@@ -34,13 +35,15 @@ static struct mw_error *examine_and_write(const struct mw_cli_options *options, 
 {
 	size_t named = options->session.top > LEAST_NAMED ? options->session.top : LEAST_NAMED;
 	struct mw_heap_report *report = NULL;
-	struct mw_error *err;
+	struct mw_error *err, *judgement;
 
 	MW_TRY(mw_look_examine(look));
 	MW_TRY(mw_look_report(look, options->heap.by, named, &report));
 	err = mw_outputs_write_heap(outputs, report);
 	if (writer)
 		err = mw_error_first(err, keep(report, writer));
+	judgement = mw_judge_heap(&options->session.fail_on, report);
+	err = mw_error_first(err, judgement);
 	mw_heap_report_destroy(report);
 	return err;
 }

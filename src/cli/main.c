@@ -7,6 +7,7 @@
 #include "doctor/doctor.h"
 #include "serve/serve.h"
 #include "session/exports.h"
+#include "session/judge.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
 #include "session/select.h"
@@ -29,7 +30,8 @@ struct recording {
 	const struct mw_view_question *question; /* NULL: none */
 	struct mw_session session;
 	struct mw_outputs outputs;
-	struct mw_serve *serve; /* NULL: nobody else gets anything of it */
+	struct mw_serve *serve;     /* NULL: nobody else gets anything of it */
+	struct mw_error *judgement; /* what is told where nothing else is to be */
 };
 
 static struct mw_error *report_windows(struct recording *recording)
@@ -44,6 +46,9 @@ static struct mw_error *report_windows(struct recording *recording)
 	err = mw_reports_write(&session->reports, &recording->outputs);
 	if (recording->serve)
 		err = mw_error_first(err, mw_serve_finish(recording->serve));
+	recording->judgement =
+		mw_judge_reports(recording->options, (const struct mw_report *const *)session->reports.items,
+				 session->reports.count, session->follow.left_out);
 	MW_TRY(err);
 	mw_process_setup_reported();
 	if (session->unnamed)
@@ -141,7 +146,8 @@ static struct mw_error *record(const struct mw_cli_options *options)
 	mw_outputs_close(&recording.outputs);
 	mw_process_setup_reporting(NULL);
 	err = mw_error_first(err, mw_serve_destroy(recording.serve));
-	return mw_session_end(&recording.session, err);
+	err = mw_session_end(&recording.session, err);
+	return mw_error_first(err, recording.judgement);
 }
 
 /* --- report ---------------------------------------------------------------------------------------------------------- */
@@ -239,7 +245,8 @@ static struct mw_error *report_heap(struct replay *replay, const struct mw_heap_
 			"blocks are grouped as they were by memwatch heap --by");
 	mw_progress_clear(&replay->progress);
 	replay->outputs.progress = &replay->progress;
-	return mw_outputs_write_heap(&replay->outputs, heap);
+	MW_TRY(mw_outputs_write_heap(&replay->outputs, heap));
+	return mw_judge_heap(&replay->options->session.fail_on, heap);
 }
 
 static struct mw_error *report_all(struct replay *replay)
@@ -254,6 +261,7 @@ static struct mw_error *report_all(struct replay *replay)
 		.pids = &options->pids,
 		.progress = &replay->progress,
 	};
+	struct mw_error *err;
 
 	MW_TRY(mw_outputs_check_recording(outputs, options->recording, "the recording itself"));
 	MW_TRY(mw_outputs_check(outputs));
@@ -272,7 +280,9 @@ static struct mw_error *report_all(struct replay *replay)
 	mw_progress_clear(&replay->progress);
 	MW_TRY(mw_reports_keep(&replay->reports, &options->pids));
 	report_cut(mw_replay_state(replay->replay));
-	return mw_reports_write(&replay->reports, &replay->outputs);
+	err = mw_reports_write(&replay->reports, &replay->outputs);
+	return mw_error_first(err, mw_judge_reports(outputs, (const struct mw_report *const *)replay->reports.items,
+						    replay->reports.count, 0));
 }
 
 static struct mw_error *report(const struct mw_cli_options *options)

@@ -58,7 +58,7 @@ static size_t add_format(const struct mw_cli_option *row, size_t number, struct 
 						: row->name == mw_cli_formats_of_heaps ? &output->of_heaps
 										       : &output->of_reports;
 
-	if (!option->help)
+	if (!option->about)
 		return 0;
 	*out = *row;
 	out->name = output->name;

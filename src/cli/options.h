@@ -40,6 +40,7 @@ enum mw_cli_type {
 	MW_CLI_TYPE_FILE,     /* const char *: the name of a file to write to; "-" is one */
 	MW_CLI_TYPE_OUTPUT,   /* const char *: likewise, that of a recording; "-" is none */
 	MW_CLI_TYPE_TEXT,     /* const char *: anything but nothing */
+	MW_CLI_TYPE_FAIL_ON,  /* struct mw_fail_on: one of them is added */
 	/* Into an enum mw_cli_action: whatever else stands on the line is not looked at. */
 	MW_CLI_TYPE_HELP,
 	MW_CLI_TYPE_VERSION,

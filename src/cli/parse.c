@@ -149,6 +149,26 @@ static struct mw_error *parse_size(const char *option, const char *text, void *m
 	return NULL;
 }
 
+static struct mw_error *parse_fail_on(const char *option, const char *text, void *member)
+{
+	static const char rate[] = "growth:";
+	struct mw_fail_on *fail_on = member;
+
+	if (strcmp(text, "leak") == 0) {
+		fail_on->leak = true;
+		return NULL;
+	}
+	if (strncmp(text, rate, sizeof(rate) - 1) == 0)
+		MW_TRY(parse_size(option, text + sizeof(rate) - 1, &fail_on->bytes_per_hour));
+	else if (strcmp(text, "growth") != 0)
+		return usage(option, text, "neither leak nor growth",
+			     "It takes leak, growth, or growth:BYTES in an hour, as in growth:10M");
+	else
+		fail_on->bytes_per_hour = 0;
+	fail_on->growth = true;
+	return NULL;
+}
+
 static struct mw_error *parse_share(const char *option, const char *text, const char *hint, double most,
 				    uint32_t *member)
 {
@@ -668,6 +688,7 @@ struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const c
 		[MW_CLI_TYPE_AT] = parse_at,
 		[MW_CLI_TYPE_SYMBOLS] = parse_symbols,
 		[MW_CLI_TYPE_TEXT] = parse_text,
+		[MW_CLI_TYPE_FAIL_ON] = parse_fail_on,
 		[MW_CLI_TYPE_TYPE] = parse_type,
 		[MW_CLI_TYPE_BY] = parse_by,
 		[MW_CLI_TYPE_SORT] = parse_sort,

@@ -420,7 +420,7 @@ const struct mw_output mw_output_html = {
 	.media = "text/html; charset=utf-8",
 	.is_own = is_own,
 	.of_reports =
-		{"a page for the browser; '-' as above\n",
+		{"the report as JSON, as a page; '-': on stdout\n",
 		 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, "
 		 "tables, suspects, and any interval of them. '-' is standard output."},
 	.of_heaps = {"a page for the browser; '-' as above\n",

@@ -24,7 +24,7 @@ static void limit_text(struct mw_line *line, const struct mw_engine_stats *stats
 		mw_line_printf(line, "a limit was reached");
 }
 
-static void end_text(struct mw_line *line, const struct mw_report *report)
+void mw_text_end(struct mw_line *line, const struct mw_report *report)
 {
 	switch (report->window.ended) {
 	case MW_END_DURATION:
@@ -127,7 +127,7 @@ static void put_window(struct mw_text *text)
 	    strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm))
 		mw_line_printf(&text->line, "began %s UTC; ", date);
 	mw_line_printf(&text->line, "ended: ");
-	end_text(&text->line, report);
+	mw_text_end(&text->line, report);
 	mw_text_paragraph(text, 2);
 	put_interval(text);
 }
@@ -173,20 +173,19 @@ static void add_not_hooked(struct mw_line *line, const struct mw_report *report)
 		mw_line_printf(line, " and %s more", mw_show_count(report->lost.hooks - named).text);
 }
 
-static void add_lost(struct mw_line *line, const struct mw_report *report)
+void mw_text_lost(struct mw_line *line, const struct mw_report *report)
 {
 	uint64_t events = report->lost.events, stacks = report->lost.stacks;
 
-	mw_line_printf(line, ": INCOMPLETE");
 	if (events || stacks)
-		mw_line_printf(line, ", lost");
+		mw_line_printf(line, "lost");
 	if (events)
 		mw_line_printf(line, " %s event%s", mw_show_count(events).text, events == 1 ? "" : "s");
 	if (stacks)
 		mw_line_printf(line, "%s %s stack%s", events ? " and" : "", mw_show_count(stacks).text,
 			       stacks == 1 ? "" : "s");
 	if (report->lost.hooks) {
-		mw_line_printf(line, ", no call was seen of");
+		mw_line_printf(line, "%sno call was seen of", events || stacks ? ", " : "");
 		add_not_hooked(line, report);
 	}
 }
@@ -245,8 +244,10 @@ static void put_header(struct mw_text *text)
 		mw_line_printf(line, report->sampling.interval ? ": sampled, no event was lost" : ": nothing lost");
 	else if (report->lost.cut)
 		mw_line_printf(line, ": the recording is not complete (%s)", report->lost.cut);
-	else
-		add_lost(line, report);
+	else {
+		mw_line_printf(line, ": INCOMPLETE, ");
+		mw_text_lost(line, report);
+	}
 	if (!report->lost.cut)
 		add_cost(line, report);
 	mw_text_styled_paragraph(text, 2, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);

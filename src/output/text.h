@@ -68,6 +68,7 @@ const char *mw_text_base_name(const char *path);
 /* The parts of a report. Each writes nothing where there is nothing to say. */
 void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some, and by what else the process grew */
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
+void mw_text_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect); /* … one of them */
 /* What a suspect is called in a word: LOST, LEAK, GROWS, OPEN. */
 const char *mw_text_suspect_word(const struct mw_report_suspect *suspect);
 /* The line of a frame: shop::link_session() server.cpp:25 */
@@ -100,6 +101,10 @@ static inline bool mw_text_has_offset(const struct mw_report_frame *frame)
 /* The innermost frame of the module that the stack is charged to, but for std::; NULL: there are no frames. */
 const struct mw_report_frame *mw_text_own_frame(const struct mw_report_stack *stack);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);
+/* What is missing of a window that is not complete: "lost 12 events, no call was seen of sbrk (…)". */
+void mw_text_lost(struct mw_line *line, const struct mw_report *report);
+/* What ended the window: "interrupted". */
+void mw_text_end(struct mw_line *line, const struct mw_report *report);
 /* How names that are missing are had; NULL: none are. */
 const char *mw_text_nameless_hint(const struct mw_report_nameless *nameless);
 

@@ -529,7 +529,7 @@ static void put_pool(struct mw_text *text, const struct mw_report_suspect *suspe
 	mw_text_paragraph(text, 5);
 }
 
-static void put_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
+void mw_text_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
 {
 	struct mw_line *line = &text->line;
 
@@ -605,7 +605,7 @@ void mw_text_suspects(struct mw_text *text)
 	if (count)
 		mw_text_heading(text, "Suspects: lines that took memory and did not free it, the worst first");
 	for (size_t i = 0; i < shown; i++)
-		put_suspect(text, i + 1, &report->suspects[i]);
+		mw_text_suspect(text, i + 1, &report->suspects[i]);
 	if (count > shown) {
 		struct mw_amount rest = {0};
 

@@ -219,6 +219,8 @@ static void refuse(struct mw_follow *follow, struct mw_follow_child *child, stru
 	child->refused = true;
 	child->refused_digest = program.digest;
 	child->due_ns = mw_clock_ns() + REFUSED_NS;
+	child->left_out = mw_error_kind(err) != MW_ERROR_GONE;
+	follow->left_out += child->left_out;
 	follow->missed++;
 	if (follow->messages++ < MOST_MESSAGES) {
 		mw_comm_read(child->pid, child->pid, name);
@@ -274,6 +276,7 @@ static void look_again(struct mw_follow *follow, struct mw_follow_child *child)
 	if (!program.known || program.digest == child->refused_digest)
 		return;
 	child->refused = false;
+	follow->left_out -= child->left_out;
 	child->attempts = 0;
 	follow->missed--;
 }

@@ -31,6 +31,7 @@ struct mw_follow {
 		unsigned attempts;
 		uint64_t execed_ns;      /* when it last did since it was forked; 0: it has not, or nobody tells */
 		bool refused;            /* it can't be watched, as what it is; its children may be */
+		bool left_out;           /* … and is not gone either */
 		uint64_t refused_digest; /* of the program that it was then */
 	} * children;                    /* that are not watched, or not yet */
 	size_t count, capacity;
@@ -38,6 +39,7 @@ struct mw_follow {
 	int births;                    /* the kernel tells of them; -1: it does not */
 	uint64_t check_due_ns;         /* … and that it has told of all is checked */
 	uint64_t missed;               /* ended before they were watched, were too many, or can't be watched */
+	uint64_t left_out;             /* cannot be watched, of children and of what was found by a name or group */
 	unsigned messages;
 };
 

@@ -54,6 +54,7 @@ struct mw_session_options {
 	const char
 		*files[MW_OUTPUTS_MAX]; /* what is written of it, by format (mw_output_get()); NULL: not in that one */
 	const char *output;             /* the recording; NULL: none is kept */
+	struct mw_fail_on fail_on;      /* what is to end memwatch with a status of its own */
 	bool force;                     /* these may replace whatever files are there */
 	bool no_symbols;                /* none are kept in it */
 	uint64_t max_memory;            /* bytes of memwatch's own that end the window; 0: no limit */

@@ -364,6 +364,9 @@ struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_ses
 	outputs->options.all = options->all;
 	outputs->options.frames = options->frames;
 	outputs->wishes = options->exports.count ? &options->exports : NULL;
+	outputs->options.fail_on = options->fail_on;
+	free(outputs->root);
+	outputs->options.root = outputs->root = getcwd(NULL, 0);
 	for (size_t i = 0; mw_output_get(i); i++)
 		stdout_taken |= options->files[i] && is_stdout(options->files[i]);
 	for (size_t i = 0; i < options->exports.count; i++)
@@ -528,6 +531,8 @@ void mw_outputs_close(struct mw_outputs *outputs)
 		mw_outfile_abort(outputs->exports[i]);
 		outputs->exports[i] = NULL;
 	}
+	free(outputs->root);
+	outputs->options.root = outputs->root = NULL;
 }
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */

@@ -49,6 +49,7 @@ struct mw_outputs {
 	const struct mw_export_wishes *wishes;    /* NULL: no exports; borrowed of the options … */
 	struct mw_outfile *exports[MW_EXPORTS_MAX];
 	struct mw_output_options options; /* what of the reports is shown; borrowed */
+	char *root;                       /* options.root */
 	struct mw_progress *progress;     /* that writing is shown by; NULL: it is not */
 };
 

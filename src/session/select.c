@@ -217,7 +217,7 @@ static struct mw_error *check_shared(const pid_t *pids, size_t count)
 	return NULL;
 }
 
-struct mw_error *mw_select_leave_out(const struct mw_session_options *options, uint64_t *missed, pid_t pid,
+struct mw_error *mw_select_leave_out(const struct mw_session_options *options, struct mw_follow *follow, pid_t pid,
 				     const char *name, struct mw_error *err)
 {
 	const struct mw_pids *pids = &options->pids;
@@ -229,9 +229,10 @@ struct mw_error *mw_select_leave_out(const struct mw_session_options *options, u
 		return err;
 	/* Children come and go. */
 	if (options->children && mw_error_kind(err) == MW_ERROR_GONE)
-		++*missed;
+		follow->missed++;
 	else
 		fprintf(stderr, "memwatch: process %d (%s) is not watched: %s\n", (int)pid, name, mw_error_text(err));
+	follow->left_out += mw_error_kind(err) != MW_ERROR_GONE;
 	mw_error_destroy(err);
 	return NULL;
 }
@@ -246,7 +247,7 @@ static bool is_shared(const pid_t *pids, size_t count, pid_t pid)
 }
 
 struct mw_error *mw_select_watchable(const struct mw_session_options *options, pid_t *out, size_t *count,
-				     uint64_t *missed)
+				     struct mw_follow *follow)
 {
 	const struct mw_pids *pids = &options->pids;
 	size_t named = pids->count - pids->found, seen = 0;
@@ -259,7 +260,7 @@ struct mw_error *mw_select_watchable(const struct mw_session_options *options, p
 		mw_comm_read(pids->items[i], pids->items[i], name);
 		err = mw_preflight(pids->items[i]);
 		passed = !err;
-		MW_TRY(mw_select_leave_out(options, missed, pids->items[i], name, err));
+		MW_TRY(mw_select_leave_out(options, follow, pids->items[i], name, err));
 		if (passed && (i < named || !is_shared(out, seen, pids->items[i])))
 			out[seen++] = pids->items[i];
 	}
@@ -271,7 +272,7 @@ struct mw_error *mw_select_watchable(const struct mw_session_options *options, p
 		char name[17];
 
 		mw_comm_read(out[i], out[i], name);
-		MW_TRY(mw_select_leave_out(options, missed, out[i], name, err));
+		MW_TRY(mw_select_leave_out(options, follow, out[i], name, err));
 		if (passed)
 			out[(*count)++] = out[i];
 	}

@@ -3,6 +3,7 @@
 #ifndef MW_SESSION_SELECT_H
 #define MW_SESSION_SELECT_H
 
+#include "session/follow.h"
 #include "session/options.h"
 
 #include <memwatch/error.h>
@@ -25,12 +26,12 @@ struct mw_error *mw_select_again(const struct mw_session_options *options, pid_t
 /* Into `out`, which has room for all: those that can be watched, as far as can be seen. The others are left out. Errors:
  * those of mw_preflight() for what was named by its id; UNSUPPORTED: there is none. */
 struct mw_error *mw_select_watchable(const struct mw_session_options *options, pid_t *out, size_t *count,
-				     uint64_t *missed) MW_MUST_CHECK;
+				     struct mw_follow *follow) MW_MUST_CHECK;
 /*
  * What was found by its name or group, but can't be watched (`err`), is left out, and not in silence; NULL then. Children
- * that have ended are only counted, in `missed`. What was named by its id is to be watched, or nothing is: gives `err`.
+ * that have ended are only counted, as missed. What was named by its id is to be watched, or nothing is: gives `err`.
  */
-struct mw_error *mw_select_leave_out(const struct mw_session_options *options, uint64_t *missed, pid_t pid,
+struct mw_error *mw_select_leave_out(const struct mw_session_options *options, struct mw_follow *follow, pid_t pid,
 				     const char *name, struct mw_error *err) MW_MUST_CHECK;
 
 #endif

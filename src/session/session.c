@@ -194,7 +194,7 @@ static struct mw_error *prepare_attached(struct mw_session *session)
 
 	if (!pids)
 		return mw_error_nomem();
-	MW_TRY(mw_select_watchable(session->options, pids, &count, &session->follow.missed));
+	MW_TRY(mw_select_watchable(session->options, pids, &count, &session->follow));
 	MW_TRY(prepare_watched(session, count));
 	for (; session->count < count; session->count++)
 		mw_recorder_init(&session->recorders[session->count], pids[session->count],
@@ -372,8 +372,7 @@ static struct mw_error *attach_all(struct mw_session *session)
 		if (session->count == 1 || session->options->command || session->none_left_out)
 			return err;
 		err = mw_program_explain(recorder->pid, &recorder->program, err);
-		MW_TRY(mw_select_leave_out(session->options, &session->follow.missed, recorder->pid, recorder->comm,
-					   err));
+		MW_TRY(mw_select_leave_out(session->options, &session->follow, recorder->pid, recorder->comm, err));
 		give_place(session, i);
 	}
 	return session->launch.pid ? mw_launch_go(&session->launch) : NULL;
@@ -387,8 +386,8 @@ static struct mw_error *start_all(struct mw_session *session)
 		struct mw_error *err = start(session, recorder);
 
 		if (err && session->count > 1 && !session->none_left_out)
-			err = mw_select_leave_out(session->options, &session->follow.missed, recorder->pid,
-						  recorder->comm, err);
+			err = mw_select_leave_out(session->options, &session->follow, recorder->pid, recorder->comm,
+						  err);
 		MW_TRY(err);
 		MW_TRY(mw_emitter_target(&session->emitters[i], recorder));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));

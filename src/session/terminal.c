@@ -64,7 +64,9 @@ enum mw_message_status mw_message_error(struct mw_error *err)
 
 	if (!err)
 		return MW_STATUS_DONE;
-	status = mw_error_kind(err) == MW_ERROR_USAGE ? MW_STATUS_USAGE : MW_STATUS_FAILED;
+	status = mw_error_kind(err) == MW_ERROR_USAGE   ? MW_STATUS_USAGE
+		 : mw_error_kind(err) == MW_ERROR_FOUND ? MW_STATUS_FOUND
+							: MW_STATUS_FAILED;
 	if (mw_error_errno(err) == EPIPE) {
 		mw_error_destroy(err);
 		return status;

@@ -24,6 +24,7 @@ enum mw_message_status {
 	MW_STATUS_DONE = 0,   /* recorded, and every output written */
 	MW_STATUS_FAILED = 1, /* not */
 	MW_STATUS_USAGE = 2,  /* the command line is wrong */
+	MW_STATUS_FOUND = 3,  /* as DONE, and what --fail-on names holds */
 };
 
 /* Print "memwatch: TEXT. HINT" as one line, free the error and return the exit status it stands for. NULL prints

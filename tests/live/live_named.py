@@ -129,6 +129,9 @@ class Named(unittest.TestCase):
         self.assertEqual(set(reports), {t.pid for t in targets})
         self.assertRegex(messages, rf'process {other.pid} \(.*\) is not watched: .*traced')
         self.watch('-p', f'{NAME},{other.pid}', status=1)
+        # That there is no leak in the others is no success.
+        self.assertIn('--fail-on leak: nothing was found, but 1 process could not be watched',
+                      self.watch('-p', NAME, '--fail-on', 'leak', status=1)[1])
 
     def test_come_and_go(self):
         """Processes that end while memwatch finds and attaches to them."""

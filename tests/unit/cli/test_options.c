@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 #include <string.h>
@@ -108,6 +109,54 @@ static void test_engine(void **state)
 			assert_string_equal(options.session.engine_reason, reason);
 		mw_cli_options_deinit(&options);
 	}
+}
+
+static void test_fail_on(void **state)
+{
+	static const struct {
+		const char *line;
+		struct mw_fail_on expected;
+	} cases[] = {
+		{"-p 1", {false, false, 0}},
+		{"-p 1 --fail-on leak", {true, false, 0}},
+		{"-p 1 --fail-on growth", {false, true, 0}},
+		{"-p 1 --fail-on=growth:10M", {false, true, 10 << 20}},
+		{"-p 1 --fail-on growth:1.5KiB --fail-on leak", {true, true, 1536}},
+		{"-p 1 --fail-on growth:10M --fail-on growth", {false, true, 0}},
+	};
+	static const char *const refused[] = {
+		"leaks", "leak:5", "growth:", "growth:0", "growth:-1", "growth:x", "''", "leak,growth", "Growth",
+	};
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct mw_fail_on *expected = &cases[i].expected;
+
+		assert_null(parse(&mw_cli_command_record, cases[i].line, line, argv, &options));
+		assert_int_equal(options.session.fail_on.leak, expected->leak);
+		assert_int_equal(options.session.fail_on.growth, expected->growth);
+		assert_int_equal(options.session.fail_on.bytes_per_hour, expected->bytes_per_hour);
+		mw_cli_options_deinit(&options);
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "-p 1 --fail-on %s", refused[i]);
+		assert_refused(&mw_cli_command_record, text, "--fail-on");
+	}
+	/* One moment has no rate; a live table has an end of its own. */
+	assert_refused(&mw_cli_command_heap, "-p 1 --fail-on growth", "--fail-on growth");
+	assert_refused(&mw_cli_command_top, "-p 1 --fail-on leak", "fail-on");
+	assert_refused(&mw_cli_command_heap, "-p 1 --junit a.xml", "junit");
+	assert_null(parse(&mw_cli_command_heap, "-p 1 --fail-on leak", line, argv, &options));
+	assert_true(options.session.fail_on.leak);
+	mw_cli_options_deinit(&options);
+	assert_null(parse(&mw_cli_command_report, "a.mw --fail-on leak --junit a.xml --sarif -", line, argv, &options));
+	assert_true(options.session.fail_on.leak);
+	mw_cli_options_deinit(&options);
 }
 
 static void test_launch(void **state)
@@ -286,9 +335,9 @@ static void test_doctor(void **state)
 UNIT_GROUP(options)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),  cmocka_unit_test(test_launch),
-		cmocka_unit_test(test_help),   cmocka_unit_test(test_refused), cmocka_unit_test(test_doctor),
-		cmocka_unit_test(test_cost),   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_attach),  cmocka_unit_test(test_engine), cmocka_unit_test(test_launch),
+		cmocka_unit_test(test_fail_on), cmocka_unit_test(test_help),   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_doctor),  cmocka_unit_test(test_cost),   cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

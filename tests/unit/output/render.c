@@ -49,6 +49,19 @@ char *render(const char *form, const struct mw_report *const *reports, size_t co
 	return text;
 }
 
+json_t *render_json(const char *form, const struct mw_report *const *reports, size_t count,
+		    struct mw_output_options options)
+{
+	char *text = render(form, reports, count, options);
+	json_error_t error;
+	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+	if (!root)
+		fail_msg("%s at line %d", error.text, error.line);
+	free(text);
+	return root;
+}
+
 char *render_heap(const char *form, const struct mw_heap_report *heap, bool all)
 {
 	const struct mw_output_options options = {.top = 10, .all = all};

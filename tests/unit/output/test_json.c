@@ -15,14 +15,7 @@
 
 static json_t *read_back(const struct mw_report *const *reports, size_t count)
 {
-	char *text = render("json", reports, count, (struct mw_output_options){.top = 1});
-	json_error_t error;
-	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-
-	if (!root)
-		fail_msg("%s at line %d", error.text, error.line);
-	free(text);
-	return root;
+	return render_json("json", reports, count, (struct mw_output_options){.top = 1});
 }
 
 static json_t *read_one(const struct mw_report *report)
