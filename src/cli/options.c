@@ -73,7 +73,7 @@ static size_t add_format(const struct mw_cli_option *row, size_t number, struct 
 static void name_exports(struct mw_cli_option *row)
 {
 	static char words[256], help[2048], about[2048];
-	size_t named = 0, helped = 0, told = 0;
+	size_t named = 0, helped = 0, used = 0;
 
 	for (size_t i = 0; mw_export_get(i); i++) {
 		const struct mw_export_format *format = mw_export_get(i);
@@ -81,11 +81,11 @@ static void name_exports(struct mw_cli_option *row)
 		named += (size_t)snprintf(words + named, sizeof(words) - named, "%s%s", i ? " " : "", format->name);
 		helped += (size_t)snprintf(help + helped, sizeof(help) - helped, "%-10s %s\n", format->name,
 					   format->about);
-		told += (size_t)snprintf(about + told, sizeof(about) - told, "%s%s (%s)",
+		used += (size_t)snprintf(about + used, sizeof(about) - used, "%s%s (%s)",
 					 i ? ", " : "The format: ", format->name, format->about);
 	}
 	(void)snprintf(help + helped, sizeof(help) - helped, "%s", row->help);
-	(void)snprintf(about + told, sizeof(about) - told, ". %s", row->about);
+	(void)snprintf(about + used, sizeof(about) - used, ". %s", row->about);
 	row->words = words;
 	row->help = help;
 	row->about = about;

@@ -12,7 +12,7 @@ struct mw_export_frame {
 	const char *file;   /* NULL: unknown */
 	const char *module; /* NULL: of none */
 	uint32_t line;      /* 0: unknown */
-	mw_addr address;    /* 0: not told apart by it, or it has none */
+	mw_addr address;    /* 0: frames are not distinguished by it, or it has none */
 	bool inlined;       /* into the next one outwards */
 	enum mw_language language;
 };

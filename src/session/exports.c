@@ -74,12 +74,15 @@ static struct mw_error *keep_peak(struct mw_exports_peak *peak, const struct mw_
 	MW_TRY(mw_samples_make(&process, reports->wish.exports->filter, &samples, &count));
 	for (size_t i = 0; i < count; i++) {
 		struct mw_amount *amount = mw_map_get(&peak->by_key, key_of(&samples[i]));
+		struct mw_error *err;
 
 		if (!amount) {
 			amount = calloc(1, sizeof(*amount));
-			if (!amount)
-				return mw_error_nomem();
-			MW_TRY(mw_map_set(&peak->by_key, key_of(&samples[i]), amount));
+			err = amount ? mw_map_set(&peak->by_key, key_of(&samples[i]), amount) : mw_error_nomem();
+			if (err) {
+				free(amount);
+				return err;
+			}
 		}
 		mw_amount_add(amount, samples[i].sums.fates[MW_FATE_IMPACTING]);
 	}

@@ -54,7 +54,7 @@ void mw_cells_destroy(struct mw_cells *cells);
 /* Take the fate of a block, from when the interval begins: `cells` is a struct mw_cells *, to fit
  * mw_track_each_survivor(). False without memory: nothing more is taken then, and mw_cells_end() says so. */
 bool mw_cells_take(void *cells, const struct mw_track_fate *fate);
-/* When the interval ended: blocks that are told of from now on lived up to then. */
+/* The interval ended then: so long lived the blocks that are taken from now on, which are the survivors. */
 void mw_cells_until(struct mw_cells *cells, uint64_t end_ns);
 /* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes.
  * `heap_of`: for each number that options.heap_of gave out, which heap it is in truth; cells may have the same key then.

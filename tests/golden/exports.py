@@ -242,6 +242,18 @@ class Exports(unittest.TestCase):
         self.assertEqual(os.listdir(self.directory), [])
         self.assertIn('No space left', memwatch('export', 'jump.mw', '--to', 'pprof', '-o', '/dev/full', status=1))
 
+    def test_terminal(self):
+        """What is binary is not written to one; text is."""
+        for form, status, says in (('pprof', 2, b'a pprof profile is not written to a terminal: it is binary. Name a file'),
+                                   ('collapsed', 0, b';leak_session_record ')):
+            master, slave = os.openpty()
+            with subprocess.Popen([MEMWATCH, 'export', os.path.join(RECORDINGS, 'jump.mw'), '--to', form], stdin=subprocess.DEVNULL,
+                                  stdout=slave, stderr=slave) as process:
+                self.assertEqual(process.wait(60), status)
+            self.assertIn(says, os.read(master, 65536))
+            os.close(slave)
+            os.close(master)
+
     def test_cut_recording(self):
         """What there is of it is exported, and a line says so."""
         with open(os.path.join(RECORDINGS, 'jump.mw'), 'rb') as file:

@@ -118,6 +118,19 @@ class Export(unittest.TestCase):
         self.assertEqual(mwexport.speedscope(self.path('speedscope')), wanted)
         self.assertEqual(mwexport.Callgrind(self.path('callgrind')).totals, wanted)
 
+    def test_look_at_a_heap(self):
+        """It has no allocations: it is refused, and nothing is written."""
+        target = mwlive.Target(self, 'deepstack', '1', '1')
+        mwlive.memwatch(self, 'heap', '-p', target.pid, '--quiet', '-o', self.path('look.mw'))
+        for command in (('export', self.path('look.mw'), '--to', 'pprof', '-o', self.path('pprof')),
+                        ('report', self.path('look.mw'), *self.asked('pprof'))):
+            _, err = mwlive.memwatch(self, *command, status=2)
+            self.assertIn('is a look at a heap, which has no allocations to export', err)
+        self.assertEqual(os.listdir(self.directory), ['look.mw'])
+        target.go()
+        target.done()
+        target.finish()
+
     def test_refused_before_anything_is_touched(self):
         target = mwlive.Target(self, 'deepstack', '1', '1')
         before = mwlive.Snapshot(target.pid)
