@@ -76,7 +76,7 @@ class Portable(unittest.TestCase):
         before = mwlive.Snapshot(target.pid)
         process = subprocess.Popen(
             ['nsenter', '-t', str(target.pid), '-m', 'chroot', self.directory, '/memwatch', '-p', str(target.pid),
-             '--engine', mwlive.config.engine, '--settle', '0', '--quiet', '--json', '-'],
+             '--engine', mwlive.config.engine, *mwlive.patient(), '--settle', '0', '--quiet', '--json', '-'],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(mwlive.kill_quietly, process)
         mwlive.wait_until(lambda: process.poll() is not None or
