@@ -133,7 +133,9 @@
 #define MW_CLI_HELP(help)                                                                                              \
 	MW_CLI_OPTION("help", 'h', NOTHING, NULL, help, "A summary of the options.", NULL, HELP, action)
 
-#define MW_CLI_VERSION MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version, and what is linked in.", NULL, VERSION, action)
+#define MW_CLI_VERSION                                                                                                 \
+	MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version, and what is linked in.", NULL, VERSION,  \
+		      action)
 
 #define BUDGET_INTERVAL (UINT64_C(512) << 10) /* to begin with */
 #define INTERVAL_MAX    (UINT64_C(1) << 40)
