@@ -4,7 +4,8 @@ if(NOT PKG_CONFIG_FOUND)
   message(FATAL_ERROR "pkg-config is missing. On Debian: apt-get install pkg-config")
 endif()
 
-# MODULE may name the oldest version that will do, as in libdw>=0.188.
+# MODULE may name the oldest version that will do, as in libdw>=0.188. A program with the property MEMWATCH_STATIC is linked to
+# the static library, by name, with what that itself needs behind it. MEMWATCH_LIBRARIES: all of them, for --version.
 function(mw_dependency target module package)
   pkg_check_modules(${target} QUIET IMPORTED_TARGET ${module})
   if(NOT ${target}_FOUND)
@@ -12,12 +13,13 @@ function(mw_dependency target module package)
 apt-get install ${package}")
   endif()
   add_library(dep_${target} INTERFACE)
-  if(MEMWATCH_STATIC) # by name, with what a static library itself needs behind it
-    target_include_directories(dep_${target} SYSTEM INTERFACE ${${target}_STATIC_INCLUDE_DIRS})
-    target_link_libraries(dep_${target} INTERFACE ${${target}_STATIC_LDFLAGS})
-  else()
-    target_link_libraries(dep_${target} INTERFACE PkgConfig::${target})
-  endif()
+  set(static $<BOOL:$<TARGET_PROPERTY:MEMWATCH_STATIC>>)
+  target_link_libraries(dep_${target} INTERFACE $<$<NOT:${static}>:PkgConfig::${target}>)
+  foreach(flag ${${target}_STATIC_LDFLAGS})
+    target_link_libraries(dep_${target} INTERFACE $<${static}:${flag}>)
+  endforeach()
+  string(REGEX REPLACE "[<>=].*" "" name ${module})
+  set(MEMWATCH_LIBRARIES "${MEMWATCH_LIBRARIES}${name} ${${target}_VERSION}, " PARENT_SCOPE)
 endfunction()
 
 mw_dependency(unwind_ptrace libunwind-ptrace>=1.6 libunwind-dev)
@@ -32,10 +34,6 @@ mw_dependency(sqlite3 sqlite3>=3.36 libsqlite3-dev)
 mw_dependency(zlib zlib zlib1g-dev)
 mw_dependency(lzma liblzma liblzma-dev)
 mw_dependency(ncursesw ncursesw libncurses-dev)
-if(MEMWATCH_NETWORK)
-  mw_dependency(microhttpd libmicrohttpd>=0.9.70 libmicrohttpd-dev)
-  mw_dependency(curl libcurl>=7.85 libcurl4-openssl-dev)
-endif()
 
 # libiberty comes without a pkg-config file.
 find_path(LIBIBERTY_INCLUDE demangle.h PATH_SUFFIXES libiberty)
@@ -46,5 +44,16 @@ endif()
 add_library(dep_iberty INTERFACE)
 target_include_directories(dep_iberty SYSTEM INTERFACE ${LIBIBERTY_INCLUDE})
 target_link_libraries(dep_iberty INTERFACE ${LIBIBERTY_LIBRARY})
+string(APPEND MEMWATCH_LIBRARIES libiberty)
+
+# What not every memwatch has.
+if(MEMWATCH_NETWORK)
+  set(all ${MEMWATCH_LIBRARIES})
+  set(MEMWATCH_LIBRARIES "")
+  mw_dependency(microhttpd libmicrohttpd>=0.9.70 libmicrohttpd-dev)
+  mw_dependency(curl libcurl>=7.85 libcurl4-openssl-dev)
+  set(MEMWATCH_NETWORK_LIBRARIES ${MEMWATCH_LIBRARIES})
+  set(MEMWATCH_LIBRARIES ${all})
+endif()
 
 find_package(Threads REQUIRED)

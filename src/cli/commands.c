@@ -359,10 +359,10 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_REPORTS,
 	MW_CLI_EXPORT(NULL),
 	MW_CLI_MEASURE("for another program\n"),
-	MW_CLI_FAIL_ON("status 3 if so\n"),
+	MW_CLI_FAIL_ON(NULL),
 	MW_CLI_UNSAFE(NULL),
 	MW_CLI_FORCE(NULL),
-	MW_CLI_QUIET("at any risk; replace any file; be quiet\n"),
+	MW_CLI_QUIET("status 3 if so\n"),
 #define HELP(own, brief) brief
 #include "cli/view_rows.inc"
 #undef HELP

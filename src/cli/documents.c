@@ -130,7 +130,8 @@ static void put_tail(FILE *out)
 	      "goes elsewhere is wrapped at 120\ncolumns; one that answers a question (\\-\\-by and the like) is not "
 	      "wrapped.\n"
 	      ".TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
-	      ".TP\n.B DEBUGINFOD_URLS\nServers to ask for debug information, if libdebuginfod is installed.\n"
+	      ".TP\n.B DEBUGINFOD_URLS\nServers to ask for debug information, if libdebuginfod is "
+	      "installed; where memwatch is statically linked, if the program debuginfod\\-find is.\n"
 	      ".SH SIGNALS\n.TP\n.B SIGINT, SIGTERM, SIGHUP\nThe window ends, memwatch detaches and reports.\n"
 	      ".TP\n.B SIGUSR1\nPuts a mark into the recording.\n"
 	      ".SH EXAMPLES\n.PP\nWatch a process for a minute:\n",

@@ -22,6 +22,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef MEMWATCH_STATIC
+#include <bzlib.h>
+#include <gnu/libc-version.h>
+#endif
+
+#ifndef MEMWATCH_NETWORK_LIBRARIES
+#define MEMWATCH_NETWORK_LIBRARIES ""
+#endif
 
 /* --- a recording ----------------------------------------------------------------------------------------------------- */
 
@@ -308,6 +316,14 @@ static struct mw_error *print_version(void)
 
 	MW_TRY(mw_outfile_open("-", &file));
 	fputs("memwatch " MEMWATCH_VERSION "\n", mw_outfile_stream(file));
+#ifdef MEMWATCH_STATIC
+	fprintf(mw_outfile_stream(file), "portable; linked in are %s, libbz2 %.*s, glibc %s\n", MEMWATCH_LIBRARIES,
+		(int)strcspn(BZ2_bzlibVersion(), ","), BZ2_bzlibVersion(), gnu_get_libc_version());
+#else
+	fputs("dynamic; it needs the system's libraries, and was built with " MEMWATCH_NETWORK_LIBRARIES
+		      MEMWATCH_LIBRARIES "\n",
+	      mw_outfile_stream(file));
+#endif
 	return mw_outfile_commit(file);
 }
 

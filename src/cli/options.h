@@ -99,7 +99,7 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options);
 /* An option is one row: its names, how its value is parsed and where that goes, what --help prints, the manual page
  * and the shells' completions. */
 
-#define MW_CLI_OPTIONS_MAX 48 /* more than any command has */
+#define MW_CLI_OPTIONS_MAX 64 /* more than any command has */
 
 /* What a shell offers for a value or an operand. */
 enum mw_cli_completion {

@@ -66,14 +66,17 @@
 #define MW_CLI_HELP(help)                                                                                              \
 	MW_CLI_OPTION("help", 'h', NOTHING, NULL, help, "A summary of the options.", NULL, HELP, action)
 
-#define MW_CLI_VERSION MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version.", NULL, VERSION, action)
+#define MW_CLI_VERSION                                                                                                 \
+	MW_CLI_OPTION("version", 'V', NOTHING, NULL, "", "memwatch's version, and what is linked in.", NULL, VERSION,  \
+		      action)
 
 #define MW_CLI_FAIL_ON(help)                                                                                           \
-	MW_CLI_OPTION("fail-on", 0, WORD, "leak|growth[:BYTES_PER_HOUR]", help,                                        \
+	MW_CLI_OPTION("fail-on", 0, WORD, "leak|growth[:RATE]", help,                                                  \
 		      "End with status 3, and a line that says why, where this holds. leak: a line leaks, or blocks "  \
 		      "of it are lost (LEAK and LOST in the text report). growth: a line leaks or is a container or "  \
-		      "runtime's heap that grows (GROWS, too); with a number, where it is faster than that: K, M, G "  \
-		      "and T are units. With a number it also holds where all lines that grow are faster together, "   \
+		      "runtime's heap that grows (GROWS, too); with a rate, where it is faster than so many bytes an " \
+		      "hour: K, M, G "                                                                                 \
+		      "and T are units. With a rate it also holds where all lines that grow are faster together, "     \
 		      "or the process's RSS rises by more in each quarter of the window. Both may be given. See EXIT " \
 		      "STATUS for windows of which not all is known.",                                                 \
 		      "leak growth", FAIL_ON, session.fail_on)

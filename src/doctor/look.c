@@ -623,7 +623,8 @@ static void print_debuginfod(FILE *out, const struct entries *entries, const cha
 			 "DEBUGINFOD_URLS is set (%.200s), and has none of these, or can't be reached.", urls);
 		say(out, entries, text);
 	} else if (server) {
-		say(out, entries, "Without installing anything but libdebuginfod:");
+		say(out, entries,
+		    "Without installing anything but libdebuginfod (debuginfod-find, if memwatch is portable):");
 		fprintf(out, "    DEBUGINFOD_URLS=%s memwatch -p %d\n", server, (int)entries->doctor->pid);
 	}
 }

@@ -63,7 +63,8 @@ static void test_tables(void **state)
 				assert_true((!option->letter || other->letter != option->letter) &&
 					    strcmp(other->name, option->name) != 0);
 		}
-		assert_true(count > 0 && count <= MW_CLI_OPTIONS_MAX);
+		assert_true(count > 0 &&
+			    count < MW_CLI_OPTIONS_MAX); /* as many as there is room for may be all that were left */
 	}
 }
 
