@@ -36,7 +36,7 @@ struct mw_export_sample {
 	const char *thread;                  /* NULL: it has no name */
 	enum mw_kind kind;
 	struct mw_sums sums;      /* without peak and lifetimes; estimates where blocks are sampled */
-	double lived_ns;          /* how long they lived inside the interval, together */
+	double lived_ns;          /* how long those lived in the interval that were allocated in it, together */
 	struct mw_amount at_peak; /* what of them was outstanding at the process's peak */
 };
 

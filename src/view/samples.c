@@ -50,7 +50,8 @@ static bool take(struct samples *samples, const struct mw_cell *cell)
 	}
 	sample = &samples->items[number];
 	mw_sums_add(&sample->sums, cell);
-	sample->lived_ns += cell->lived_ns;
+	if (cell->fate == MW_FATE_IMPACTING || cell->fate == MW_FATE_TRANSIENT)
+		sample->lived_ns += cell->lived_ns;
 	return true;
 }
 
