@@ -114,7 +114,7 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 	process->launched = launched;
 	engine->processes[engine->process_count++] = process;
 	end.data.ptr = process;
-	if (epoll_ctl(engine->ends, EPOLL_CTL_ADD, process->pidfd, &end) < 0)
+	if (process->pidfd >= 0 && epoll_ctl(engine->ends, EPOLL_CTL_ADD, process->pidfd, &end) < 0)
 		err = mw_error_create(MW_ERROR_SYSTEM, errno, "cannot wait for the end of process %d", pid);
 	else
 		err = jump_prepare(process);

@@ -200,7 +200,7 @@ struct jump_process {
 	struct jump_engine *engine;
 	pid_t pid;
 	pid_t key; /* by which it is asked for: the pid, or another number once it is over */
-	int pidfd;
+	int pidfd; /* -1: the kernel has none */
 	char name[17];
 	struct mw_event_sink sink;
 	struct mw_program program; /* that was prepared */
@@ -211,7 +211,7 @@ struct jump_process {
 	bool installed;
 	bool launched_by_us; /* memwatch is its parent */
 	bool exiting;        /* a thread of it has called _exit */
-	bool signalled;      /* its pidfd has told of its end */
+	bool signalled;      /* its pidfd has told of its end, or there is none to tell */
 	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
 	bool is_copy;        /* a forked child's, in another process's words */
 	struct {

@@ -110,7 +110,12 @@ void jump_exit_status(struct jump_process *process, int known)
 bool jump_has_exited(const struct jump_process *process)
 {
 	struct pollfd fd = {.fd = process->pidfd, .events = POLLIN};
+	struct mw_status status;
 
+	/* A first thread may have ended before the others. */
+	if (fd.fd < 0)
+		return !mw_error_none(mw_status_read(process->pid, &status)) ||
+		       (mw_state_is_end(status.state) && status.threads <= 1);
 	return poll(&fd, 1, 0) > 0;
 }
 
@@ -191,7 +196,9 @@ static struct mw_error *look_at_process(struct jump_process *process)
 	struct mw_status status;
 
 	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	if (process->pidfd < 0)
+	if (process->pidfd < 0 && errno == ENOSYS) /* before Linux 5.3: looked at in each round */
+		process->signalled = true;
+	else if (process->pidfd < 0)
 		return mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
 				       "cannot open process %d", process->pid);
 	MW_TRY(mw_status_read(process->pid, &status));
