@@ -91,11 +91,12 @@ struct mw_error *mw_snapshot_begin(struct mw_session *session, mw_snapshot_write
 	out->pid = fork();
 	if (out->pid == 0)
 		be_copy(session, write, context, out->fd, parent);
-	if (out->pid > 0)
+	if (out->pid > 0) {
 		out->pidfd = (int)syscall(SYS_pidfd_open, out->pid, 0);
-	if (out->pidfd >= 0)
 		return NULL;
+	}
 	errnum = errno;
+	out->pid = 0;
 	mw_snapshot_end(out);
 	return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a process for a report");
 }
@@ -124,14 +125,23 @@ static struct mw_error *read_all(int fd, char **out, size_t *size)
 	return NULL;
 }
 
-struct mw_error *mw_snapshot_look(struct mw_snapshot *snapshot, bool *made, char **out, size_t *size)
+/* Whether it is this, or an engine, that waits for it. */
+static bool has_ended(const struct mw_snapshot *snapshot)
 {
 	struct pollfd end = {.fd = snapshot->pidfd, .events = POLLIN};
+
+	if (snapshot->pidfd >= 0)
+		return poll(&end, 1, 0) > 0;
+	return waitpid(snapshot->pid, NULL, WNOHANG) != 0;
+}
+
+struct mw_error *mw_snapshot_look(struct mw_snapshot *snapshot, bool *made, char **out, size_t *size)
+{
 	struct mw_error *err;
 	char last;
 
 	*made = false;
-	if (poll(&end, 1, 0) <= 0)
+	if (!has_ended(snapshot))
 		return NULL;
 	err = read_all(snapshot->fd, out, size);
 	mw_snapshot_end(snapshot);
@@ -148,7 +158,6 @@ struct mw_error *mw_snapshot_look(struct mw_snapshot *snapshot, bool *made, char
 	return err;
 }
 
-/* Whether it is this, or an engine, that waits for it. */
 void mw_snapshot_end(struct mw_snapshot *snapshot)
 {
 	struct pollfd end = {.fd = snapshot->pidfd, .events = POLLIN};
@@ -158,7 +167,7 @@ void mw_snapshot_end(struct mw_snapshot *snapshot)
 		while (poll(&end, 1, -1) < 0 && errno == EINTR)
 			;
 		close(snapshot->pidfd);
-	} else if (snapshot->pid > 0) {
+	} else if (snapshot->pid > 0 && waitpid(snapshot->pid, NULL, WNOHANG) == 0) {
 		kill(snapshot->pid, SIGKILL);
 	}
 	if (snapshot->pid > 0)

@@ -12,7 +12,7 @@
 
 struct mw_snapshot {
 	pid_t pid; /* of the copy; 0: there is none */
-	int pidfd; /* its: an engine may wait for any child */
+	int pidfd; /* its, as an engine may wait for any child; -1: the kernel has none */
 	int fd;    /* of a file in memory that it writes to */
 };
 
