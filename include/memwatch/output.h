@@ -51,9 +51,9 @@ struct mw_output_option {
 };
 
 struct mw_output {
-	const char *name; /* "json"; the option is --json FILE */
-	bool reading;     /* for people: written to standard output where nothing else is, no option asks for it */
-	bool timelines;   /* it shows timelines, and marks in them: these must be collected */
+	const char *name;  /* "json"; the option is --json FILE */
+	bool reading;      /* for people: written to standard output where nothing else is, no option asks for it */
+	bool timelines;    /* it shows timelines, and marks in them: these must be collected */
 	const char *what;  /* "a JSON report": what a file of it is; NULL: no option asks for it */
 	const char *media; /* its media type, of HTTP */
 	/* Does a file that begins so hold a report or comparison that memwatch wrote in it? Without `what` NULL. */
