@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/kcmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
@@ -51,6 +53,26 @@ bool mw_stat_read(pid_t tid, enum mw_stat_number number, uint64_t *out)
 
 	return mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/stat", (int)tid)) &&
 	       mw_stat_field(text, size, number, out);
+}
+
+bool mw_stat_worker_flags(uint64_t flags, const char *release)
+{
+	const uint64_t io_worker = 0x10, user_worker = 0x4000; /* PF_IO_WORKER, PF_USER_WORKER */
+	unsigned major = 0, minor = 0, version;
+
+	if (sscanf(release, "%u.%u", &major, &minor) != 2)
+		return false;
+	version = major * 1000 + minor;
+	return (version >= 5012 && (flags & io_worker)) || (version >= 6004 && (flags & user_worker));
+}
+
+bool mw_stat_kernel_worker(pid_t tid)
+{
+	struct utsname kernel;
+	uint64_t flags;
+
+	return uname(&kernel) == 0 && mw_stat_read(tid, MW_STAT_FLAGS, &flags) &&
+	       mw_stat_worker_flags(flags, kernel.release);
 }
 
 /* The kernel writes newline and backslash of a name as "\n" and "\\". */

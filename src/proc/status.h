@@ -57,13 +57,10 @@ bool mw_stat_field(const char *text, size_t size, enum mw_stat_number number, ui
 bool mw_stat_read(pid_t tid, enum mw_stat_number number, uint64_t *out);
 /* Is it a thread of the kernel's in a process (io_uring, vhost)? It runs none of the program's code, and can't be
  * traced. */
-static inline bool mw_stat_kernel_worker(pid_t tid)
-{
-	const uint64_t io_worker = 0x10, user_worker = 0x4000; /* PF_IO_WORKER, PF_USER_WORKER */
-	uint64_t flags;
-
-	return mw_stat_read(tid, MW_STAT_FLAGS, &flags) && (flags & (io_worker | user_worker));
-}
+bool mw_stat_kernel_worker(pid_t tid);
+/* Do flags of /proc/TID/stat say so, on a kernel of this release (uname -r)? Older ones use these bits for other things, so that
+ * any thread may have them. */
+bool mw_stat_worker_flags(uint64_t flags, const char *release);
 
 /* Its own id as it knows it, in its innermost pid namespace; `tid` where that can't be read. */
 static inline pid_t mw_ns_tid(pid_t tid)

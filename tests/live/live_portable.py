@@ -49,12 +49,10 @@ class Portable(unittest.TestCase):
 
     def test_version(self):
         """Says what is linked in, by name and version; the other says that it is not."""
-        for program, kind in ((portable(), 'portable'), (mwlive.config.memwatch, 'dynamic')):
+        for program, kind, end in ((portable(), 'portable', r'glibc 2\.\d+'), (mwlive.config.memwatch, 'dynamic', 'libiberty')):
             out = subprocess.run([program, '--version'], check=True, capture_output=True, text=True,
                                  timeout=mwlive.PATIENCE).stdout
-            self.assertRegex(out, rf'\Amemwatch \d+\.\d+\.\d+\n{kind}; .*libdw 0\.\d+, .*zlib 1\.')
-        self.assertRegex(out if kind == 'portable' else subprocess.run(
-            [portable(), '-V'], check=True, capture_output=True, text=True, timeout=mwlive.PATIENCE).stdout, r'glibc 2\.\d+\n')
+            self.assertRegex(out, rf'\Amemwatch \d+\.\d+\.\d+\n{kind}; .*libdw 0\.\d+, .*zlib 1\..*{end}\n\Z')
 
     def test_needs_no_library(self):
         headers = subprocess.run(['readelf', '-lW', portable()], check=True, capture_output=True, text=True).stdout

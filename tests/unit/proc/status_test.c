@@ -394,6 +394,20 @@ static void finds_stat_fields(void **state)
 	}
 }
 
+/* On 4.18 and 5.10 programs have 0x4000 from the first process, by which it is not one of the kernel's threads. */
+static void knows_workers_of_its_kernel(void **state)
+{
+	(void)state;
+	assert_false(mw_stat_worker_flags(0x404100, "4.18.0-25-generic"));
+	assert_false(mw_stat_worker_flags(0x404110, "5.10.0-32-amd64"));
+	assert_true(mw_stat_worker_flags(0x404110, "5.12.0"));
+	assert_false(mw_stat_worker_flags(0x404100, "6.3.1"));
+	assert_true(mw_stat_worker_flags(0x404100, "6.4"));
+	assert_true(mw_stat_worker_flags(0x404100, "10.0.1"));
+	assert_false(mw_stat_worker_flags(0x400100, "6.18.44"));
+	assert_false(mw_stat_worker_flags(0x404110, "unknown"));
+}
+
 static void opens_only_files(void **state)
 {
 	char directory[] = "/tmp/mw-root-XXXXXX";
@@ -423,12 +437,19 @@ static void opens_only_files(void **state)
 UNIT_GROUP(status)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_own_status),    cmocka_unit_test(reads_names),
-		cmocka_unit_test(reads_child),         cmocka_unit_test(reads_zombie),
-		cmocka_unit_test(reads_kernel_thread), cmocka_unit_test(lists_threads),
-		cmocka_unit_test(reads_command),       cmocka_unit_test(reads_memory),
-		cmocka_unit_test(finds_stat_fields),   cmocka_unit_test(opens_only_files),
-		cmocka_unit_test(peeks_up_to_the_end), cmocka_unit_test(reads_title),
+		cmocka_unit_test(reads_own_status),
+		cmocka_unit_test(reads_names),
+		cmocka_unit_test(reads_child),
+		cmocka_unit_test(reads_zombie),
+		cmocka_unit_test(reads_kernel_thread),
+		cmocka_unit_test(lists_threads),
+		cmocka_unit_test(reads_command),
+		cmocka_unit_test(reads_memory),
+		cmocka_unit_test(knows_workers_of_its_kernel),
+		cmocka_unit_test(finds_stat_fields),
+		cmocka_unit_test(opens_only_files),
+		cmocka_unit_test(peeks_up_to_the_end),
+		cmocka_unit_test(reads_title),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
