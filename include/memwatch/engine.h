@@ -189,6 +189,9 @@ struct mw_engine_ops {
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);
 	void (*destroy)(struct mw_engine *engine);
+	/* In a forked copy of memwatch: hold nothing that shows others that memwatch lives. Only answers are asked for after
+	 * it. False: without memory. NULL: there is nothing of that kind. */
+	bool (*forked)(struct mw_engine *engine);
 
 	/* Answers about one process, by its pid or the key that it has since retire(); good until destroy. */
 	size_t (*hooks)(const struct mw_engine *engine, pid_t pid, const struct mw_hook_info **out);

@@ -256,6 +256,17 @@ static void auto_destroy(struct mw_engine *base)
 	free(engine);
 }
 
+static bool auto_forked(struct mw_engine *base)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+	bool left = true;
+
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engine->with[i] && engine->with[i]->ops->forked)
+			left = left && engine->with[i]->ops->forked(engine->with[i]);
+	return left;
+}
+
 static size_t auto_hooks(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
 {
 	const struct choice *choice = find(base, pid);
@@ -351,6 +362,7 @@ static const struct mw_engine_ops auto_ops = {
 	.retire = auto_retire,
 	.detach = auto_detach,
 	.destroy = auto_destroy,
+	.forked = auto_forked,
 	.hooks = auto_hooks,
 	.stats = auto_stats,
 	.window = auto_window,

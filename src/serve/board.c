@@ -43,6 +43,11 @@ struct mw_board_answer mw_board_ask(struct mw_board *board, size_t document)
 	uint64_t ticket;
 
 	pthread_mutex_lock(&board->lock);
+	if (board->waiting == MW_BOARD_WAITING) {
+		pthread_mutex_unlock(&board->lock);
+		return answer;
+	}
+	board->waiting++;
 	/* One that is being made shows an earlier moment. */
 	ticket = entry->begun + 1;
 	entry->wanted = ticket;
@@ -51,6 +56,7 @@ struct mw_board_answer mw_board_ask(struct mw_board *board, size_t document)
 		pthread_cond_wait(&board->changed, &board->lock);
 	if (entry->made >= ticket)
 		answer = copy_of(&entry->answer);
+	board->waiting--;
 	if (--entry->waiting == 0) {
 		free(entry->answer.bytes);
 		entry->answer = (struct mw_board_answer){.failed = true};

@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 #define MW_BOARD_DOCUMENTS 12
+#define MW_BOARD_WAITING   8 /* threads; further ones are sent away at once */
 
 /* What was made for those who waited; each of them frees its own. */
 struct mw_board_answer {
-	char *bytes; /* malloc'ed; the reason where `failed`; NULL: the window is over, or there is no memory */
+	char *bytes; /* malloc'ed; the reason where `failed`; NULL: the window is over, too many wait, or there is no
+			* memory */
 	size_t size;
 	bool failed;
 };
@@ -24,6 +26,7 @@ struct mw_board {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool closed;
+	size_t waiting; /* for any of them */
 	struct mw_board_entry {
 		uint64_t wanted, begun, made;  /* tickets: asked for last, being made, made last */
 		struct mw_board_answer answer; /* the last; kept as long as somebody waits */

@@ -21,14 +21,15 @@
 #include <unistd.h>
 
 #define CONNECTIONS 16u
-#define IDLE_S      30u
+#define IDLE_S      5u
 #define TOKEN_MAX   512
 #define TOKEN_LEAST 16
 
 struct mw_listen {
 	int fd;
 	bool loopback;
-	char *path; /* of a socket of ours, to be removed */
+	char *path;       /* of a socket of ours, to be removed … */
+	struct stat file; /* … if it is still this one */
 	char place[160];
 	char token[TOKEN_MAX + 1]; /* "": none */
 	struct MHD_Daemon *daemon;
@@ -117,7 +118,7 @@ static struct mw_error *parse_place(const char *where, union place *place, sockl
 static void remove_stale(const union place *place, socklen_t size)
 {
 	struct stat st;
-	MW_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	MW_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd >= 0 && lstat(place->local.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
 	    connect(fd, &place->any, size) != 0 && errno == ECONNREFUSED)
@@ -159,7 +160,9 @@ static struct mw_error *listen_there(struct mw_listen *listening, const char *wh
 	if (place->any.sa_family != AF_UNIX)
 		return NULL;
 	listening->path = strdup(place->local.sun_path);
-	return listening->path ? NULL : mw_error_nomem();
+	if (!listening->path)
+		return mw_error_nomem();
+	return lstat(listening->path, &listening->file) ? cannot_listen(where, errno) : NULL;
 }
 
 /* With the port that it got. */
@@ -194,6 +197,8 @@ static struct mw_error *read_token(const char *file, char token[TOKEN_MAX + 1])
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "--listen-token '%.200s': cannot read it", file);
 	token[got] = '\0';
 	token[strcspn(token, "\r\n")] = '\0';
+	if (strlen(token) == TOKEN_MAX)
+		return mw_error_create(MW_ERROR_USAGE, 0, "--listen-token '%.200s': its first line is too long", file);
 	if (strlen(token) >= TOKEN_LEAST)
 		return NULL;
 	return mw_error_hint(
@@ -234,9 +239,11 @@ static bool knows_token(const struct mw_listen *listening, struct MHD_Connection
 static bool is_here(const char *host)
 {
 	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-	const char *bracket = strchr(host, ']');
+	const char *bracket = *host == '[' ? strchr(host, ']') : NULL;
 	size_t length = bracket ? (size_t)(bracket - host) + 1 : strcspn(host, ":");
 
+	if (host[length] && host[length] != ':')
+		return false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == length && strncasecmp(host, names[i], length) == 0)
 			return true;
@@ -280,6 +287,7 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
 {
 	const struct mw_listen *listening = context;
 	const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
 	struct mw_listen_answer answer;
 
 	(void)version, (void)upload, (void)upload_size, (void)state;
@@ -287,12 +295,25 @@ static enum MHD_Result serve(void *context, struct MHD_Connection *connection, c
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "memwatch answers GET alone\n");
 	if (listening->loopback && !listening->path && host && !is_here(host))
 		return refuse(connection, MHD_HTTP_FORBIDDEN, "the request is for another host\n");
+	/* A page of another site may have a browser send one, though it does not see the answer. */
+	if (site && strcmp(site, "cross-site") == 0)
+		return refuse(connection, MHD_HTTP_FORBIDDEN, "the request is of another site's\n");
 	if (!knows_token(listening, connection))
 		return refuse(connection, MHD_HTTP_UNAUTHORIZED,
 			      "the token of --listen-token is missing, or another\n");
 	answer = listening->get(listening->context, path);
 	return answer.status ? reply(connection, answer)
 			     : refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page\n");
+}
+
+/* Another memwatch may listen there by now. */
+static void remove_own(const struct mw_listen *listening)
+{
+	struct stat now;
+
+	if (listening->path && lstat(listening->path, &now) == 0 && now.st_dev == listening->file.st_dev &&
+	    now.st_ino == listening->file.st_ino)
+		(void)unlink(listening->path);
 }
 
 /* --- open and close ---------------------------------------------------------------------------------------------------- */
@@ -341,7 +362,8 @@ const char *mw_listen_place(const struct mw_listen *listening)
 
 struct mw_error *mw_listen_start(struct mw_listen *listening, mw_listen_get *get, void *context)
 {
-	const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
+	const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
+			       MHD_USE_SUPPRESS_DATE_NO_CLOCK;
 	sigset_t all, before;
 
 	listening->get = get;
@@ -367,8 +389,7 @@ void mw_listen_close(struct mw_listen *listening)
 		MHD_stop_daemon(listening->daemon);
 	if (listening->fd >= 0)
 		close(listening->fd);
-	if (listening->path)
-		(void)unlink(listening->path);
+	remove_own(listening);
 	free(listening->path);
 	free(listening);
 }

@@ -42,7 +42,7 @@ struct mw_push {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t changed;
 	struct profile waiting[MW_PUSH_KEPT];
-	size_t count;
+	size_t count, bytes;
 	bool sending, ending;
 	uint64_t sent, dropped;
 	char why[200]; /* the last one could not be sent */
@@ -262,6 +262,7 @@ static bool send_once(const struct mw_push *push, const struct profile *profile,
 		curl_easy_setopt(request.curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
 		curl_easy_setopt(request.curl, CURLOPT_TIMEOUT, TRANSFER_S);
 		curl_easy_setopt(request.curl, CURLOPT_USERAGENT, "memwatch");
+		curl_easy_setopt(request.curl, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
 		curl_easy_setopt(request.curl, CURLOPT_WRITEFUNCTION, ignore);
 		curl_easy_setopt(request.curl, CURLOPT_ERRORBUFFER, reason);
 		code = curl_easy_perform(request.curl);
@@ -289,13 +290,25 @@ static void deliver(struct mw_push *push, const struct profile *profile)
 
 		nanosleep(&rest, NULL);
 		sent = send_once(push, profile, why, &again);
+		pthread_mutex_lock(&push->lock);
+		if (!sent)
+			memcpy(push->why, why, sizeof(why));
+		pthread_mutex_unlock(&push->lock);
 	}
 	pthread_mutex_lock(&push->lock);
 	push->sent += sent;
 	push->dropped += !sent;
-	if (!sent)
-		memcpy(push->why, why, sizeof(why));
 	pthread_mutex_unlock(&push->lock);
+}
+
+/* The oldest of those that wait; the lock is held. */
+static struct profile take_first(struct mw_push *push)
+{
+	struct profile first = push->waiting[0];
+
+	push->bytes -= first.size;
+	memmove(push->waiting, push->waiting + 1, --push->count * sizeof(first));
+	return first;
 }
 
 static void *run(void *context)
@@ -311,8 +324,7 @@ static void *run(void *context)
 			pthread_cond_wait(&push->changed, &push->lock);
 		if (!push->count)
 			break;
-		profile = push->waiting[0];
-		memmove(push->waiting, push->waiting + 1, --push->count * sizeof(profile));
+		profile = take_first(push);
 		push->sending = true;
 		pthread_mutex_unlock(&push->lock);
 		deliver(push, &profile);
@@ -329,12 +341,16 @@ void mw_push_add(struct mw_push *push, char *bytes, size_t size, struct mw_label
 		 uint64_t until_ns)
 {
 	pthread_mutex_lock(&push->lock);
-	if (push->count == MW_PUSH_KEPT) {
-		profile_deinit(&push->waiting[0]);
-		memmove(push->waiting, push->waiting + 1, --push->count * sizeof(push->waiting[0]));
+	while (push->count && (push->count == MW_PUSH_KEPT || push->bytes + size > MW_PUSH_BYTES)) {
+		struct profile dropped = take_first(push);
+
+		profile_deinit(&dropped);
 		push->dropped++;
+		if (!*push->why)
+			snprintf(push->why, sizeof(push->why), "too many had to wait");
 	}
 	push->waiting[push->count++] = (struct profile){bytes, size, *labels, from_ns, until_ns};
+	push->bytes += size;
 	pthread_cond_broadcast(&push->changed);
 	pthread_mutex_unlock(&push->lock);
 	*labels = (struct mw_labels){.count = 0};

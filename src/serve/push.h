@@ -9,7 +9,8 @@
  *   …/profiles/writeraw   Parca's, as JSON
  *   any other             the profile itself
  *
- * What can't be sent at once is tried again, each time later; at most MW_PUSH_KEPT profiles wait, the oldest are dropped.
+ * What can't be sent at once is tried again, each time later; at most MW_PUSH_KEPT profiles, and MW_PUSH_BYTES of
+ * them, wait; the oldest are dropped.
  */
 #ifndef MW_SERVE_PUSH_H
 #define MW_SERVE_PUSH_H
@@ -20,7 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MW_PUSH_KEPT 4
+#define MW_PUSH_KEPT  256
+#define MW_PUSH_BYTES ((size_t)64 << 20)
 
 struct mw_label {
 	char *name, *value; /* malloc'ed */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define NO_DOCUMENT SIZE_MAX
+#define MOST_NS     UINT64_C(600000000000) /* that a report may take: it waits for a lock that nobody gives back */
 
 struct mw_serve {
 	struct mw_session *session;
@@ -29,7 +30,9 @@ struct mw_serve {
 	struct mw_metrics metrics;
 	struct mw_snapshot snapshot; /* that is being made … */
 	size_t document;             /* … for the board; NO_DOCUMENT: to be sent */
+	uint64_t begun_ns;           /* … since then */
 	uint64_t push_due_ns;
+	bool pushed;      /* the last one was to be sent: now others have their turn */
 	uint64_t from_ns; /* when the windows began, ns since the epoch; 0: they have not */
 };
 
@@ -120,7 +123,7 @@ static struct mw_listen_answer get(void *context, const char *path)
 		answer.type = "text/plain; charset=utf-8";
 	}
 	if (!made.bytes) {
-		answer.bytes = strdup("the window is over\n");
+		answer.bytes = strdup("the window is over, or too many wait already\n");
 		answer.size = answer.bytes ? strlen(answer.bytes) : 0;
 	}
 	return answer;
@@ -271,8 +274,14 @@ static void take_snapshot(struct mw_serve *serve)
 	bool made;
 	struct mw_error *err = mw_snapshot_look(&serve->snapshot, &made, &bytes, &size);
 
-	if (!err && !made)
+	if (!err && !made && mw_clock_ns() - serve->begun_ns < MOST_NS)
 		return;
+	if (!err && !made) {
+		mw_snapshot_end(&serve->snapshot);
+		err = mw_error_create(MW_ERROR_SYSTEM, 0, "the report could not be made: it took too long");
+	}
+	if (serve->document == NO_DOCUMENT)
+		serve->push_due_ns = mw_clock_ns() + serve->session->options->push_every_ns;
 	if (!err && serve->document == NO_DOCUMENT) {
 		err = send_profiles(serve, bytes, size);
 		free(bytes);
@@ -283,17 +292,26 @@ static void take_snapshot(struct mw_serve *serve)
 		put_failure(serve, err);
 }
 
+static struct mw_error *begin_profiles(struct mw_serve *serve)
+{
+	serve->document = NO_DOCUMENT;
+	serve->pushed = true;
+	return mw_snapshot_begin(serve->session, write_profiles, NULL, &serve->snapshot);
+}
+
 static void begin_snapshot(struct mw_serve *serve)
 {
-	uint64_t every_ns = serve->session->options->push_every_ns, now = mw_clock_ns();
+	bool due = serve->push && serve->session->options->push_every_ns && mw_clock_ns() >= serve->push_due_ns;
 	struct mw_error *err = NULL;
 
-	if (serve->push && every_ns && now >= serve->push_due_ns) {
-		serve->push_due_ns = now + every_ns;
-		serve->document = NO_DOCUMENT;
-		err = mw_snapshot_begin(serve->session, write_profiles, NULL, &serve->snapshot);
+	serve->begun_ns = mw_clock_ns();
+	if (due && !serve->pushed) {
+		err = begin_profiles(serve);
 	} else if (serve->listen && mw_board_next(&serve->board, &serve->document)) {
+		serve->pushed = false;
 		err = mw_snapshot_begin(serve->session, write_document, &serve->document, &serve->snapshot);
+	} else if (due) {
+		err = begin_profiles(serve);
 	}
 	if (err)
 		put_failure(serve, err);
@@ -307,6 +325,15 @@ static void on_turn(void *context)
 		take_snapshot(serve);
 	if (!serve->snapshot.pid)
 		begin_snapshot(serve);
+}
+
+/* Whoever waits does so for nothing. */
+static void on_ending(void *context)
+{
+	struct mw_serve *serve = context;
+
+	mw_snapshot_end(&serve->snapshot);
+	mw_board_close(&serve->board);
 }
 
 static void on_sampled(void *context, size_t process, uint64_t time_ns)
@@ -363,6 +390,7 @@ struct mw_error *mw_serve_create(struct mw_session *session, struct mw_serve **o
 	session->begun = on_begun;
 	session->sampled = on_sampled;
 	session->turn = on_turn;
+	session->ending = on_ending;
 	session->context = serve;
 	*out = serve;
 	return NULL;
@@ -375,8 +403,6 @@ struct mw_error *mw_serve_finish(struct mw_serve *serve)
 	FILE *stream;
 	struct mw_error *err;
 
-	mw_snapshot_end(&serve->snapshot);
-	mw_board_close(&serve->board);
 	if (!serve->push)
 		return NULL;
 	stream = open_memstream(&bytes, &size);

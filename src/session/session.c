@@ -652,6 +652,8 @@ static struct mw_error *end_windows(struct mw_session *session)
 	struct mw_error *err;
 	size_t ended = 0;
 
+	if (session->ending)
+		session->ending(session->context);
 	session->engine->ops->end(session->engine);
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];

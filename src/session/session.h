@@ -39,7 +39,8 @@ struct mw_session {
 	/* Called when it happens, if not NULL; in the engine's thread, which serves the processes: not for long. */
 	void (*begun)(void *context);                                     /* the windows have begun */
 	void (*sampled)(void *context, size_t process, uint64_t time_ns); /* a process, about once a second */
-	void (*turn)(void *context); /* while the windows run, some times a second: the engine has a break */
+	void (*turn)(void *context);   /* while the windows run, some times a second: the engine has a break */
+	void (*ending)(void *context); /* they end: no turn comes after it */
 	void *context;
 	bool nameless;       /* the recording does not get its name: nobody has asked for it yet */
 	void (*leave)(void); /* as mw_watchdog_plan has it */

@@ -25,10 +25,13 @@ static struct mw_cube *cube_of(const struct mw_session *session, size_t i)
 	return session->recorders[i].watched->collector.cube;
 }
 
-/* Nothing that the copy has in common with memwatch may be changed by it: the recording, the guard's pipe, the terminal. */
+/* Nothing that the copy has in common with memwatch may be changed or held by it: the recording, the guard's pipe, the
+ * terminal, the lock that says that memwatch lives. */
 static void leave_alone(struct mw_session *session)
 {
 	mw_watchdog_forked();
+	if (session->engine->ops->forked && !session->engine->ops->forked(session->engine))
+		_exit(1);
 	session->writer = NULL;
 	session->sampled = NULL;
 	session->progress.shown = false;

@@ -174,6 +174,9 @@ struct mw_error *mw_shared_memory_write(struct mw_shared_memory *memory, uint64_
 					size_t size) MW_MUST_CHECK;
 /* memwatch's side only. */
 void mw_shared_memory_close(struct mw_shared_memory *memory);
+/* In a forked copy of memwatch: from now on it has a copy of the first `kept` bytes of its own, and zeros behind them, and
+ * holds neither the memory nor its lock. False: there is no memory for that. */
+bool mw_shared_memory_leave(struct mw_shared_memory *memory, size_t kept) MW_MUST_CHECK;
 
 /* --- how a call is made, and what a killed memwatch leaves of one (syscall.c) ---------------------------------------- */
 

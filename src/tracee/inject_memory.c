@@ -492,6 +492,25 @@ struct mw_error *mw_shared_memory_write(struct mw_shared_memory *memory, uint64_
 	return NULL;
 }
 
+bool mw_shared_memory_leave(struct mw_shared_memory *memory, size_t kept)
+{
+	void *copy = malloc(kept);
+	bool mapped = false;
+
+	if (copy) {
+		memcpy(copy, memory->here, kept);
+		mapped = mmap(memory->here, memory->size, PROT_READ | PROT_WRITE,
+			      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+	}
+	if (mapped)
+		memcpy(memory->here, copy, kept);
+	free(copy);
+	if (memory->fd >= 0)
+		close(memory->fd);
+	memory->fd = -1;
+	return mapped;
+}
+
 void mw_shared_memory_close(struct mw_shared_memory *memory)
 {
 	if (memory->here)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What others fetch of a window that runs (--listen): figures, profiles, reports; and who may."""
 import base64
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -186,23 +187,63 @@ class Listen(unittest.TestCase):
         self.assertTrue(report['complete'])
         target.finish()
 
+    @staticmethod
+    def copy_of(listening):
+        """The copy of memwatch that makes a report; None: there is none."""
+        guard = mwlive.guard_of(listening.process.pid)
+        return next((child for child in mwlive.children(listening.process.pid) if child != guard), None)
+
+    def test_nothing_held_by_the_copy(self):
+        """By what is mapped and locked others know that memwatch lives: its copy holds none of that."""
+        target, listening = self.kept()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answer = pool.submit(listening.status, '/report.html')
+            copy = mwlive.wait_until(lambda: self.copy_of(listening), 'a report is being made', step=0.001)
+            free = False
+            while not free and mwlive.state(copy) not in 'ZX':
+                maps = mwlive.mappings(copy)
+                free = bool(maps) and not any(mwlive.is_ours(mapping[4]) for mapping in maps)
+            self.assertTrue(free)
+            self.assertEqual(answer.result(mwlive.PATIENCE), 200)
+        listening.stop()
+        target.finish()
+
+    def test_many_wait(self):
+        """Eight wait for a report, others are sent away; figures are given all the while."""
+        target, listening = self.kept()
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            answers = [pool.submit(listening.status, '/report.text')]
+            copy = mwlive.wait_until(lambda: self.copy_of(listening), 'a report is being made', step=0.001)
+            os.kill(copy, signal.SIGSTOP)
+            answers += [pool.submit(listening.status, '/report.text') for _ in range(11)]
+            mwlive.wait_until(lambda: sum(answer.done() for answer in answers) == 4, 'four are sent away')
+            self.assertEqual(listening.status('/metrics'), 200)
+            os.kill(copy, signal.SIGCONT)
+            self.assertEqual(sorted(answer.result(mwlive.PATIENCE) for answer in answers), [200] * 8 + [503] * 4)
+        listening.stop()
+        target.finish()
+
+    def test_over(self):
+        """Who asks while the window settles does not wait for its end."""
+        target = mwlive.Target(self, 'simple')
+        listening = Listening(self, target.pid, '-d', 1, '--settle', 30)
+        target.go()
+        target.done()
+        mwlive.wait_until(lambda: listening.status('/report.text') == 503, 'the window is over')
+        self.assertIsNone(listening.process.poll())
+        listening.stop()
+        target.finish()
+
     def test_killed_while_a_report_is_made(self):
         """The copy of memwatch that makes it ends, and the guard does its work."""
         target, listening = self.kept()
-        watcher = listening.process.pid
-        guard = mwlive.guard_of(watcher)
-        copies = []
-
-        def made():
-            copies.extend(child for child in mwlive.children(watcher) if child != guard)
-            return copies
+        guard = mwlive.guard_of(listening.process.pid)
         with socket.create_connection(('127.0.0.1', int(listening.place.rpartition(':')[2]))) as connection:
             connection.sendall(b'GET /report.html HTTP/1.1\r\nHost: localhost\r\n\r\n')
-            mwlive.wait_until(made, 'a report is being made', step=0.001)
+            copy = mwlive.wait_until(lambda: self.copy_of(listening), 'a report is being made', step=0.001)
             listening.process.kill()
             listening.process.wait()
-        for copy in copies:
-            mwlive.wait_until(lambda pid=copy: mwlive.state(pid) in 'ZX', 'the copy ends with memwatch')
+        mwlive.wait_until(lambda: mwlive.state(copy) in 'ZX', 'the copy ends with memwatch')
         mwlive.await_end_of(guard)
         listening.snapshot.check(self)
         target.finish()
@@ -229,8 +270,9 @@ class Listen(unittest.TestCase):
         """A page that resolves its name to loopback sends that name."""
         target = mwlive.Target(self, 'simple')
         listening = Listening(self, target.pid)
-        for host, status in (('evil.example', 403), ('evil.example:80', 403), ('localhost', 200), ('127.0.0.1:1', 200), ('127.evil.example', 403)):
+        for host, status in (('evil.example', 403), ('evil.example:80', 403), ('localhost', 200), ('127.0.0.1:1', 200), ('[::1]:1', 200), ('[::1]evil', 403), ('127.evil.example', 403)):
             self.assertEqual(listening.status('/metrics', {'Host': host}), status, host)
+        self.assertEqual(listening.status('/metrics', {'Sec-Fetch-Site': 'cross-site'}), 403)
         listening.stop()
         target.finish()
 

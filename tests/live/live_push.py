@@ -131,6 +131,24 @@ class Push(unittest.TestCase):
         self.assertTrue(gzip.decompress(body))
         self.assertEqual(total(body), used(report))
 
+    def test_several_processes(self):
+        """Each has a profile of its own."""
+        receiver = Receiver(self)
+        targets = [mwlive.Target(self, 'simple', 400, 1000) for _ in range(6)]
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', ','.join(str(target.pid) for target in targets), '--engine',
+                                    mwlive.config.engine, '-d', '1', '--quiet', '--settle', '0', '--push', receiver.url + '/ingest',
+                                    *mwlive.patient()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mwlive.kill_quietly, process)
+        for target in targets:
+            target.go()
+        _, err = process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual((process.returncode, err), (0, ''))
+        names = sorted(re.search(r'pid=(\d+)', urllib.parse.unquote(path))[1] for path, _, _ in receiver.received)
+        self.assertEqual(names, sorted(str(target.pid) for target in targets))
+        for target in targets:
+            target.done()
+            target.finish()
+
     def test_every(self):
         receiver = Receiver(self)
         report, _ = self.window(receiver.url + '/', '--push-every', '500ms', seconds=3)

@@ -684,6 +684,19 @@ static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 	process->stats.own_resident = *resident;
 }
 
+static bool jump_forked(struct mw_engine *base)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+	bool left = true;
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct mw_shared_memory *memory = &engine->processes[i]->recorder.memory;
+
+		left = left && (!memory->here || mw_shared_memory_leave(memory, sizeof(struct mw_ring_control)));
+	}
+	return left;
+}
+
 static const char *jump_difference(const struct mw_engine *base, pid_t pid, size_t index)
 {
 	const struct jump_process *process = find_process(base, pid);
@@ -704,6 +717,7 @@ const struct mw_engine_ops mw_engine_jump = {
 	.retire = jump_retire,
 	.detach = jump_detach,
 	.destroy = jump_destroy,
+	.forked = jump_forked,
 	.hooks = jump_hook_infos,
 	.stats = jump_stats,
 	.window = jump_window,
