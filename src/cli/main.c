@@ -39,7 +39,7 @@ struct recording {
 	struct mw_session session;
 	struct mw_outputs outputs;
 	struct mw_serve *serve;     /* NULL: nobody else gets anything of it */
-	struct mw_error *judgement; /* what is told where nothing else is to be */
+	struct mw_error *judgement; /* of --fail-on: the error where there is no other */
 };
 
 static struct mw_error *report_windows(struct recording *recording)

@@ -36,7 +36,7 @@
 /* A row for each format of reports. */
 #define MW_CLI_REPORTS MW_CLI_OPTION(mw_cli_formats_of_reports, 0, FILE, "FILE", NULL, NULL, NULL, FILE, session.files)
 
-/* The option behind it tells of it as well. */
+/* Its help stands on the line of the option behind it. */
 #define MW_CLI_FORCE(help)                                                                                             \
 	MW_CLI_OPTION(                                                                                                 \
 		"force", 0, NOTHING, NULL, help,                                                                       \

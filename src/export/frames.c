@@ -14,7 +14,7 @@
 
 #define INTERPRETER "(interpreter)"
 
-/* What tells a frame from others. Strings of one report are the same where they are equal. */
+/* By what frames differ. Strings of one report are the same where they are equal. */
 struct key {
 	const char *function, *module, *file;
 	uint64_t offset, address;

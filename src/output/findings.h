@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* findings.h: what of a report counts as a failure (memwatch/output.h, struct mw_fail_on), and how it is told. */
+/* findings.h: what of a report counts as a failure (memwatch/output.h, struct mw_fail_on), and what is said of it. */
 #ifndef MW_OUTPUT_FINDINGS_H
 #define MW_OUTPUT_FINDINGS_H
 

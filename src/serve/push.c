@@ -18,6 +18,7 @@
 #define FIRST_S    1 /* until the second try; then twice as long each time */
 #define CONNECT_S  5L
 #define TRANSFER_S 60L
+#define WHY        CURL_ERROR_SIZE /* bytes that a reason has room for */
 #define NS_PER_S   UINT64_C(1000000000)
 
 /* How Pyroscope sums up each of the profile's figures over time. */
@@ -45,7 +46,7 @@ struct mw_push {
 	size_t count, bytes;
 	bool sending, ending;
 	uint64_t sent, dropped;
-	char why[200]; /* the last one could not be sent */
+	char why[WHY]; /* the last one could not be sent */
 };
 
 /* --- labels ----------------------------------------------------------------------------------------------------------- */
@@ -242,7 +243,7 @@ static size_t ignore(char *bytes, size_t size, size_t count, void *context)
 }
 
 /* False: not now; *again: it may be worth another try. */
-static bool send_once(const struct mw_push *push, const struct profile *profile, char why[200], bool *again)
+static bool send_once(const struct mw_push *push, const struct profile *profile, char why[WHY], bool *again)
 {
 	struct request request = {.curl = curl_easy_init()};
 	char reason[CURL_ERROR_SIZE] = "";
@@ -272,9 +273,9 @@ static bool send_once(const struct mw_push *push, const struct profile *profile,
 	if (code == CURLE_OK && status >= 200 && status < 300)
 		return true;
 	if (code != CURLE_OK)
-		snprintf(why, 200, "%s", *reason ? reason : curl_easy_strerror(code));
+		snprintf(why, WHY, "%s", *reason ? reason : curl_easy_strerror(code));
 	else
-		snprintf(why, 200, "the server answered with status %ld", status);
+		snprintf(why, WHY, "the server answered with status %ld", status);
 	/* Of what the server refuses as it is, another try is refused as well. */
 	*again = code != CURLE_OK || status >= 500 || status == 408 || status == 429;
 	return false;
@@ -282,7 +283,7 @@ static bool send_once(const struct mw_push *push, const struct profile *profile,
 
 static void deliver(struct mw_push *push, const struct profile *profile)
 {
-	char why[200];
+	char why[WHY];
 	bool sent = false, again = true;
 
 	for (unsigned i = 0; i < TRIES && !sent && again; i++) {
