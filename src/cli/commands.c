@@ -332,12 +332,9 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_TOP("what is lost; grew; all; stacks\n"),
 	MW_CLI_OPTION("listen", 0, NOTHING, "[HOST:]PORT", NULL,
 		      "Listen for HTTP while the window runs, on loopback unless an address is given. GET /metrics has "
-		      "figures "
-		      "for Prometheus, /debug/pprof/heap and /debug/pprof/allocs profiles for pprof, and /report.text "
-		      "the report "
-		      "as it is at that moment, as does /report.NAME, where --NAME is an option that writes reports. "
-		      "unix:PATH: "
-		      "a socket of that name. Port 0: any that is free.",
+		      "figures for Prometheus, /debug/pprof/heap and /debug/pprof/allocs profiles for pprof, and "
+		      "/report.text the report as it is at that moment, as has /report.NAME, where --NAME is an "
+		      "option that writes reports. unix:PATH: a socket of that name. Port 0: any that is free.",
 		      NULL, TEXT, session.listen),
 	MW_CLI_OPTION("listen-token", 0, FILE, "FILE", "figures and reports meanwhile\n",
 		      "With --listen: the first line of this file is a token that has to be given, as Authorization: "

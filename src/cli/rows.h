@@ -71,14 +71,14 @@
 		      action)
 
 #define MW_CLI_FAIL_ON(help)                                                                                           \
-	MW_CLI_OPTION("fail-on", 0, WORD, "leak|growth[:RATE]", help,                                                  \
-		      "End with status 3, and a line that says why, where this holds. leak: a line leaks, or blocks "  \
-		      "of it are lost (LEAK and LOST in the text report). growth: a line leaks or is a container or "  \
-		      "runtime's heap that grows (GROWS, too); with a rate, where it is faster than so many bytes an " \
-		      "hour: K, M, G "                                                                                 \
-		      "and T are units. With a rate it also holds where all lines that grow are faster together, "     \
-		      "or the process's RSS rises by more in each quarter of the window. Both may be given. See EXIT " \
-		      "STATUS for windows of which not all is known.",                                                 \
-		      "leak growth", FAIL_ON, session.fail_on)
+	MW_CLI_OPTION(                                                                                                 \
+		"fail-on", 0, WORD, "leak|growth[:RATE]", help,                                                        \
+		"End with status 3, and a line that says why, where this holds. leak: a line leaks, or blocks "        \
+		"of it are lost (LEAK and LOST in the text report). growth: a line leaks or is a container or "        \
+		"runtime's heap that grows (GROWS, too); with a rate, where it is faster than so many bytes an "       \
+		"hour: K, M, G and T are units. With a rate it also holds where all lines that grow are faster "       \
+		"together, or the process's RSS rises by more in each quarter of the window. Both may be given. "      \
+		"See EXIT STATUS for windows of which not all is known.",                                              \
+		"leak growth", FAIL_ON, session.fail_on)
 
 #endif

@@ -2,11 +2,6 @@
 /* absent.c: a memwatch that was built without libmicrohttpd and libcurl (serve.h). */
 #include "serve/serve.h"
 
-bool mw_serve_is_wanted(const struct mw_session_options *options)
-{
-	return options->listen || options->push;
-}
-
 struct mw_error *mw_serve_create(struct mw_session *session, struct mw_serve **out)
 {
 	(void)out;

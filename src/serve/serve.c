@@ -16,11 +16,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NO_DOCUMENT SIZE_MAX
-#define MOST_NS     UINT64_C(600000000000) /* that a report may take: it waits for a lock that nobody gives back */
+#define MOST_NS     UINT64_C(600000000000) /* a report that takes longer is taken to hang */
 
 struct mw_serve {
 	struct mw_session *session;
@@ -189,14 +188,6 @@ static struct mw_error *labels_of(const struct mw_serve *serve, size_t process, 
 	return err;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* One profile a process, each behind its size. */
 static struct mw_error *write_profiles(void *context, struct mw_reports *reports, FILE *stream)
 {
@@ -231,7 +222,7 @@ static struct mw_error *send_one(struct mw_serve *serve, size_t process, const c
 		return err;
 	}
 	memcpy(copy, bytes, size);
-	mw_push_add(serve->push, copy, size, &labels, serve->from_ns, now_ns());
+	mw_push_add(serve->push, copy, size, &labels, serve->from_ns, (uint64_t)mw_clock_realtime_ns());
 	return NULL;
 }
 
@@ -348,17 +339,12 @@ static void on_begun(void *context)
 {
 	struct mw_serve *serve = context;
 
-	serve->from_ns = now_ns();
+	serve->from_ns = (uint64_t)mw_clock_realtime_ns();
 	serve->push_due_ns = mw_clock_ns() + serve->session->options->push_every_ns;
 	mw_metrics_update(&serve->metrics, serve->session);
 }
 
 /* --- begin and end ---------------------------------------------------------------------------------------------------- */
-
-bool mw_serve_is_wanted(const struct mw_session_options *options)
-{
-	return options->listen || options->push;
-}
 
 static struct mw_error *start(struct mw_serve *serve, const struct mw_session_options *options)
 {

@@ -12,7 +12,11 @@
 struct mw_serve;
 
 /* Does a session ask for any of that? */
-bool mw_serve_is_wanted(const struct mw_session_options *options);
+static inline bool mw_serve_is_wanted(const struct mw_session_options *options)
+{
+	return options->listen || options->push;
+}
+
 /* Listen, and have the session give its breaks to this; after mw_session_init(), before anything is attached. A message
  * on standard error says where it listens. Both are borrowed. Errors: USAGE, SYSTEM, MEMORY. */
 struct mw_error *mw_serve_create(struct mw_session *session, struct mw_serve **out) MW_MUST_CHECK;

@@ -716,14 +716,11 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 /* When its window ends, were it now. */
 static uint64_t length_until_now(const struct mw_session *session, size_t i, const struct mw_window_info *window)
 {
-	uint64_t start_ns = session->emitters[i].start_ns, now;
-	struct timespec realtime;
+	uint64_t start_ns = session->emitters[i].start_ns;
+	/* A clock that nobody sets, once it is known. */
+	uint64_t now =
+		start_ns ? mw_clock_ns() - start_ns : (uint64_t)(mw_clock_realtime_ns() - window->started_realtime_ns);
 
-	clock_gettime(CLOCK_REALTIME, &realtime);
-	now = (uint64_t)realtime.tv_sec * 1000000000u + (uint64_t)realtime.tv_nsec -
-	      (uint64_t)window->started_realtime_ns;
-	if (start_ns) /* a clock that nobody sets */
-		now = mw_clock_ns() - start_ns;
 	return now < session->recorders[i].end_ns ? now : session->recorders[i].end_ns;
 }
 
