@@ -169,7 +169,8 @@ class Questions(unittest.TestCase):
                                     mwlive.config.engine, *mwlive.patient(options=question), '--quiet', '-o', path,
                                     '--json', live, *map(str, question)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(mwlive.kill_quietly, process)
-        mwlive.wait_until(lambda: os.path.exists(path), 'the window has begun')
+        mwlive.wait_until(lambda: os.path.exists(path) or process.poll() is not None, 'the window has begun')
+        self.assertIsNone(process.poll(), process.poll() is not None and process.stderr.read())
         work()
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=mwlive.PATIENCE)
