@@ -6,8 +6,12 @@
 
 #include <stdlib.h>
 
-#define PASSES_STABLE 3u  /* after so many that change nothing what is lost is taken as certain */
-#define PASSES_MOST   12u /* what each of so many passes has missed is lost */
+/*
+ * A pointer that goes back and forth between two places is missed by a pass in one of four cases, and all that go together
+ * with it.
+ */
+#define PASSES_STABLE 7u  /* after so many that change nothing what is lost is taken as certain */
+#define PASSES_MOST   20u /* what each of so many passes has missed is lost */
 
 static bool is_lost(const struct mw_reached *reached, uint32_t number)
 {

@@ -57,8 +57,10 @@ class OldKernel(unittest.TestCase):
         watch = mwlive.Watch(self, target.pid)
         target.go()
         answer = target.done()
-        target.finish()
+        target.send()
+        # Its exit status is there until somebody waits for it.
         report, = watch.wait()
+        target.finish()
         mwlive.compare(self, answer, report)
         self.assertEqual(report['target']['exit_status'], 0)
 
