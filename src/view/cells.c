@@ -118,6 +118,14 @@ static bool open_lifetimes(struct mw_cells *cells, struct mw_cell *cell)
 	return true;
 }
 
+static void add_up(struct mw_cell *sum, const struct mw_cell *cell)
+{
+	mw_amount_add(&sum->amount, cell->amount);
+	mw_spread_add(&sum->spread, cell->spread);
+	sum->unknown += cell->unknown;
+	sum->lived_ns += cell->lived_ns;
+}
+
 static bool add_amounts(struct mw_cells *cells, struct waiting *waiting)
 {
 	struct mw_cell *cell;
@@ -125,10 +133,7 @@ static bool add_amounts(struct mw_cells *cells, struct waiting *waiting)
 	if (!cell_of(cells, &waiting->key, waiting->hash, &waiting->cell))
 		return false;
 	cell = &cells->items[waiting->cell];
-	mw_amount_add(&cell->amount, waiting->key.amount);
-	mw_spread_add(&cell->spread, waiting->key.spread);
-	cell->unknown += waiting->key.unknown;
-	cell->lived_ns += waiting->key.lived_ns;
+	add_up(cell, &waiting->key);
 	if (waiting->lifetime == MW_TIME_UNKNOWN)
 		return true;
 	if (!cell->lifetimes && !open_lifetimes(cells, cell))
@@ -174,6 +179,18 @@ static bool settle(struct mw_cells *cells)
 	return true;
 }
 
+/* Is it for the same cell as the one that waits before it? Then that one takes it. */
+static bool join(struct waiting *waiting)
+{
+	struct waiting *before = waiting - 1;
+
+	if (before->lifetime != MW_TIME_UNKNOWN || waiting->lifetime != MW_TIME_UNKNOWN ||
+	    !same(&before->key, &waiting->key))
+		return false;
+	add_up(&before->key, &waiting->key);
+	return true;
+}
+
 static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 {
 	const struct mw_cells_options *options = &cells->options;
@@ -202,6 +219,10 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 		waiting->key.lived_ns = (double)lived_ns * (double)waiting->key.amount.count;
 	if (options->lifetimes >= MW_LIFETIMES_OF_ALL && waiting->key.fate == MW_FATE_TRANSIENT)
 		waiting->lifetime = lived_ns;
+	if (cells->waiting_count > 1 && join(waiting)) {
+		cells->waiting_count--;
+		return true;
+	}
 	waiting->hash = hash_of(&waiting->key);
 	mw_index_prefetch(&cells->index, waiting->hash);
 	return cells->waiting_count < WAITING || settle(cells);

@@ -299,9 +299,16 @@ static struct addition *rows_next(struct rows *rows)
 	return &rows->waiting[rows->waiting_count];
 }
 
-/* It is filled in: add it. False without memory. */
+/* It is filled in: add it, to the one that waits before it where they are for the same row. False without memory. */
 static bool rows_add(struct rows *rows)
 {
+	struct addition *addition = rows_next(rows), *before = addition - 1;
+
+	if (rows->waiting_count && before->born == addition->born && before->died == addition->died &&
+	    memcmp(before->row.key, addition->row.key, sizeof(addition->row.key)) == 0) {
+		merge(&before->row, &addition->row);
+		return true;
+	}
 	return ++rows->waiting_count < WAITING || rows_settle(rows);
 }
 
