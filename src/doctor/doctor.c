@@ -314,6 +314,15 @@ static void add_capabilities(const struct mw_doctor *doctor, struct list *may, s
 		add_remedy(doctor, may_not);
 }
 
+static void add_heap(const struct mw_doctor *doctor, struct list *may_not)
+{
+	struct mw_error *err = mw_preflight_heap(doctor->pid);
+
+	if (err)
+		add_error(may_not, "find lost blocks (memwatch heap, --leaks)", err);
+	mw_error_destroy(err);
+}
+
 static void begin(struct list *list, unsigned width)
 {
 	*list = (struct list){.width = width};
@@ -344,6 +353,7 @@ static void print_may(FILE *out, const struct mw_doctor *doctor)
 				add_survival(doctor, &may, &may_not);
 			}
 			add_stale(doctor, &may);
+			add_heap(doctor, &may_not);
 			add_seccomp(doctor, &may, &may_not);
 		}
 		add_capabilities(doctor, &may, &may_not);

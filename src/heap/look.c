@@ -99,6 +99,7 @@ static struct mw_error *take(struct mw_look *look)
 {
 	MW_TRY(copy_holes(look));
 	MW_TRY(mw_preflight(look->pid));
+	MW_TRY(mw_preflight_heap(look->pid));
 	return snap(look);
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/kcmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -539,6 +540,17 @@ int mw_ptrace_scope(void)
 	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), NULL, "/proc/sys/kernel/yama/ptrace_scope")))
 		return 0;
 	return (int)strtol(text, NULL, 10);
+}
+
+/* Without CAP_KILL those of other users may not be signalled. */
+bool mw_pid_exists(pid_t pid)
+{
+	return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+bool mw_is_thread_of(pid_t pid, pid_t tid)
+{
+	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
 }
 
 int mw_shares_memory(pid_t a, pid_t b)

@@ -259,6 +259,8 @@ struct mw_error *mw_select_watchable(const struct mw_session_options *options, p
 
 		mw_comm_read(pids->items[i], pids->items[i], name);
 		err = mw_preflight(pids->items[i]);
+		if (!err && options->leaks)
+			err = mw_preflight_heap(pids->items[i]);
 		passed = !err;
 		MW_TRY(mw_select_leave_out(options, follow, pids->items[i], name, err));
 		if (passed && (i < named || !is_shared(out, seen, pids->items[i])))

@@ -242,7 +242,9 @@ void mw_copy_end(struct mw_copy *copy)
 
 	if (!copy->pid)
 		return;
-	kill(copy->pid, SIGKILL);
+	/* Without CAP_KILL one of another user's processes can't be killed, but it ends if it is let go. */
+	if (kill(copy->pid, SIGKILL))
+		mw_error_destroy(mw_tracee_resume(copy->pid, 0));
 	for (;;) {
 		got = waitpid(copy->pid, &status, __WALL);
 		if (got == copy->pid && WIFSTOPPED(status))

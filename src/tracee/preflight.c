@@ -390,6 +390,20 @@ struct mw_error *mw_preflight(pid_t pid)
 	return check_emulated(pid, what);
 }
 
+struct mw_error *mw_preflight_heap(pid_t pid)
+{
+	const struct mw_path path = mw_path("/proc/%d/mem", (int)mw_live_thread(pid));
+	MW_CLOSE int fd = open(path.text, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 || errno != EACCES)
+		return NULL;
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_DENIED, 0,
+				"the heap of process %d can't be looked at: %s belongs to another user and can't be opened",
+				(int)pid, path.text),
+		"Run memwatch as root or as that user, or give it CAP_DAC_READ_SEARCH as well as CAP_SYS_PTRACE");
+}
+
 struct mw_error *mw_preflight_rival(pid_t pid)
 {
 	const pid_t rival = traced_by(pid, NAME);

@@ -25,6 +25,10 @@ struct mw_error *mw_preflight_proc(void) MW_MUST_CHECK;
  */
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
 
+/* May the heap of `pid`, which can be watched, be looked at: its memory, and what its descriptors hold? CAP_SYS_PTRACE is not
+ * enough for these files. Errors: DENIED. */
+struct mw_error *mw_preflight_heap(pid_t pid) MW_MUST_CHECK;
+
 /*
  * Does `pid` live in the memory of a process that is not watched with it, as none of its children is (its maker by
  * vfork, above all)? What is put into the one's code would be in the other's. Errors: UNSUPPORTED.

@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,7 +88,7 @@ static bool settle_newborn(struct mw_quiesce *quiesce, struct mw_quiet_thread *t
 	int shares;
 
 	thread->newborn = false;
-	if (syscall(SYS_tgkill, quiesce->pid, tid, 0) == 0)
+	if (mw_is_thread_of(quiesce->pid, tid))
 		return false;
 	shares = other ? mw_shares_memory(other, tid) : -1;
 	if (shares < 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the tests of privileges share: programs run as nobody, or without some privilege."""
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -9,6 +10,9 @@ import mwlive
 
 NOBODY = ('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--')
 NO_SYS_ADMIN = ('setpriv', '--inh-caps=-sys_admin', '--bounding-set=-sys_admin', '--')
+ONLY_PTRACE = ('setpriv', '--inh-caps=-all,+sys_ptrace', '--bounding-set=-all,+sys_ptrace', '--')
+PTRACE_AND_READ = ('setpriv', '--inh-caps=-all,+sys_ptrace,+dac_read_search',
+                   '--bounding-set=-all,+sys_ptrace,+dac_read_search', '--')
 NO_NEW_PRIVILEGES = ('setpriv', '--no-new-privs', '--')
 
 
@@ -43,3 +47,13 @@ def share_memwatch(test):
     test.addCleanup(setattr, mwlive.config, 'memwatch', mwlive.config.memwatch)
     mwlive.config.memwatch = copy_for_all(test, mwlive.config.memwatch)
     return mwlive.config.memwatch
+
+
+def limit_memwatch(test, prefix):
+    """Have the test's memwatch be run by such a command."""
+    path = share_memwatch(test)
+    script = os.path.join(os.path.dirname(path), 'limited')
+    with open(script, 'w', encoding='utf-8') as file:
+        file.write(f'#!/bin/sh\nexec {shlex.join((*need(test, prefix), path))} "$@"\n')
+    os.chmod(script, 0o755)
+    mwlive.config.memwatch = script

@@ -130,7 +130,7 @@ bool jump_has_execed(const struct jump_process *process)
 	 * did: a program that runs has its memory, and its first thread. */
 	if (errno == ESRCH)
 		return false;
-	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
+	return !jump_has_exited(process) && mw_pid_exists(process->pid);
 }
 
 void jump_stats_take(struct jump_process *process)

@@ -149,7 +149,7 @@ static enum trap_relation relation_of(const struct trap_thread *newborn)
 	const struct trap_process *process = newborn->process;
 	int shares;
 
-	if (syscall(SYS_tgkill, process->pid, newborn->tid, 0) == 0)
+	if (mw_is_thread_of(process->pid, newborn->tid))
 		return TRAP_THREAD;
 	shares = mw_shares_memory(trap_live_tid(process), newborn->tid);
 	if (shares < 0)
