@@ -307,7 +307,7 @@ static struct mw_error *put_head(struct file *file)
 	put_number(file, PAGE_SIZE);
 	put_number(file, limit->of == MW_LIMIT_MACHINE ? limit->bytes / PAGE_SIZE : 0);
 	put_end(file);
-	if (report->target.attached || file->from_ns)
+	if (!report->target.launched || file->from_ns)
 		put_text(file, "A", "");
 	return NULL;
 }
