@@ -23,7 +23,7 @@
 
 #define HEAD      "v 10200 2\n" /* of heaptrack 1.2, the first that reads it */
 #define COMMENT   "memwatch heaptrack"
-#define LEVEL     6
+#define LEVEL     1 /* four times as quick as 6, for a file a sixth larger */
 #define PAGE_SIZE 4096u
 #define LINE_SIZE 128u /* more than a line of numbers takes */
 
