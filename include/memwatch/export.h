@@ -52,7 +52,8 @@ struct mw_export_module {
 struct mw_export_event {
 	uint64_t time_ns; /* since the window's start; not less than that of the event before */
 	const struct mw_report_stack *stack; /* that allocated it; NULL: unknown */
-	uint64_t bytes;                      /* that came, or that went */
+	uint64_t bytes;                      /* that came, or that went … */
+	bool part;                           /* … of a block that came with more */
 	uint64_t blocks;                     /* that it stands for: more than one where blocks are sampled */
 	bool gone;
 };

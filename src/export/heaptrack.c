@@ -9,11 +9,15 @@
  *     t PLACE TRACE                          a trace: the innermost place, and the trace of what called that
  *     a SIZE TRACE                           a kind of block, from 0; + KIND: one came, - KIND: one went
  *     c MILLISECONDS                         time goes on; R PAGES: the RSS then
+ *
+ * heaptrack_gui takes it for granted that kinds come for the first time in their order: those of which only parts went are the
+ * last. So what there is of mappings is read before it is written.
  */
 #include "export/frames.h"
 #include "export/gzip.h"
 
 #include "base/hash.h"
+#include "base/vector.h"
 #include "output/line.h"
 
 #include <inttypes.h>
@@ -30,6 +34,11 @@
 /* Lines are what one block takes. Of sampled ones, which stand for any number, there may be more than anybody could read. */
 #define MOST_SAMPLED UINT64_C(1000000000)
 
+struct part {
+	uint64_t size;
+	uint32_t trace;
+};
+
 struct file {
 	const struct mw_export_process *process;
 	struct mw_export_frames frames;
@@ -37,6 +46,9 @@ struct file {
 	char buffer[1 << 15];
 	size_t used;
 	struct mw_map strings, places, traces, kinds; /* numbers of those that are written */
+	struct mw_map parts_numbering;
+	struct part *parts; /* what went of blocks that came with more */
+	size_t part_capacity;
 	uint32_t *trace_of;                           /* the traces of the report's stacks; one more for none */
 	struct mw_line text;
 	uint64_t from_ns, stamp; /* milliseconds */
@@ -210,25 +222,23 @@ static uint32_t trace_of(struct file *file, const struct mw_report_stack *stack)
 	return *trace;
 }
 
-static void put_kind(struct file *file, uint64_t size, uint32_t trace)
+static uint64_t key_of(uint64_t size, uint32_t trace)
 {
-	put_type(file, 'a');
-	put_number(file, size);
-	put_number(file, trace);
-	put_end(file);
+	return mw_hash_add(mw_hash_mix(size), trace);
 }
 
 static uint32_t kind_of(struct file *file, uint64_t size, uint32_t trace)
 {
 	bool fresh;
-	uint32_t number = number_of(file, &file->kinds, mw_hash_add(mw_hash_mix(size), trace), &fresh);
+	uint32_t number = number_of(file, &file->kinds, key_of(size, trace), &fresh);
 
-	/* Readers take every free of number 0 for one that comes right after its block came: it stands for nothing. */
-	if (fresh && !number)
-		put_kind(file, size, trace);
-	if (fresh)
-		put_kind(file, size, trace);
-	return number + 1;
+	if (!fresh)
+		return number;
+	put_type(file, 'a');
+	put_number(file, size);
+	put_number(file, trace);
+	put_end(file);
+	return number;
 }
 
 /* --- events --------------------------------------------------------------------------------------------------- */
@@ -265,6 +275,35 @@ static void put_time(struct file *file, uint64_t milliseconds)
 	put_stamp(file, milliseconds);
 }
 
+static void take_kind(void *context, const struct mw_export_event *event)
+{
+	struct file *file = context;
+	uint32_t trace, number;
+	bool fresh;
+
+	if (file->err || (event->gone && !event->part))
+		return;
+	trace = trace_of(file, event->stack);
+	if (!event->gone) {
+		(void)kind_of(file, event->bytes, trace);
+		return;
+	}
+	number = number_of(file, &file->parts_numbering, key_of(event->bytes, trace), &fresh);
+	if (fresh && !MW_VECTOR_ROOM(file->parts, number, file->part_capacity))
+		file->err = mw_error_first(file->err, mw_error_nomem());
+	else if (fresh)
+		file->parts[number] = (struct part){event->bytes, trace};
+}
+
+static struct mw_error *read_kinds(struct file *file)
+{
+	struct mw_error *err = file->process->read_events(file->process->events, take_kind, file);
+
+	for (size_t i = 0; !err && !file->err && i < file->parts_numbering.count; i++)
+		(void)kind_of(file, file->parts[i].size, file->parts[i].trace);
+	return err;
+}
+
 static void take(void *context, const struct mw_export_event *event)
 {
 	struct file *file = context;
@@ -279,6 +318,14 @@ static void take(void *context, const struct mw_export_event *event)
 }
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
+
+static bool has_mappings(const struct mw_export_process *process)
+{
+	for (size_t i = 0; i < process->sample_count; i++)
+		if (process->samples[i].kind != MW_KIND_HEAP && mw_sums_size(&process->samples[i].sums).count)
+			return true;
+	return false;
+}
 
 static struct mw_error *check_size(const struct mw_export_process *process)
 {
@@ -323,6 +370,8 @@ static struct mw_error *put_all(struct file *file)
 		return mw_error_nomem();
 	file->from_ns = (uint64_t)(report->window.from * 1e9 + 0.5);
 	MW_TRY(put_head(file));
+	if (has_mappings(file->process))
+		MW_TRY(read_kinds(file));
 	err = file->process->read_events(file->process->events, take, file);
 	MW_TRY(mw_error_first(err, file->err));
 	put_time(file, milliseconds_of(file, (uint64_t)(report->window.to * 1e9 + 0.5)));
@@ -343,6 +392,8 @@ static struct mw_error *write_heaptrack(const struct mw_export *export, FILE *st
 	mw_map_deinit(&file.places);
 	mw_map_deinit(&file.traces);
 	mw_map_deinit(&file.kinds);
+	mw_map_deinit(&file.parts_numbering);
+	free(file.parts);
 	mw_line_deinit(&file.text);
 	free(file.trace_of);
 	return err;

@@ -131,6 +131,7 @@ static void tell(const struct mw_samples_events *events, const struct mw_track_f
 		.time_ns = mw_track_now(events->track),
 		.stack = mw_process_stack(&events->process, fate->stack),
 		.bytes = fate->bytes,
+		.part = fate->bytes != fate->size,
 		.blocks = 1 + fate->others,
 		.gone = gone,
 	};

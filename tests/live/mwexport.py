@@ -155,7 +155,7 @@ class Heaptrack:
     def replay(self):
         """Every line names what is there already, time goes on, and nothing goes that did not come."""
         strings, places, traces, kinds = [''], [None], [()], []
-        self.stacks, self.times, self.rss, outstanding, most = {}, [0], [], 0, 0
+        self.stacks, self.times, self.rss, outstanding, most, seen = {}, [0], [], 0, 0, 0
         for line in self.lines:
             mode, rest = line[0], line[2:]
             if mode == 's':
@@ -176,6 +176,9 @@ class Heaptrack:
                 size = size if mode == '+' else -size
                 outstanding += size
                 most = max(most, outstanding)
+                # heaptrack_gui counts on it, but for those of which nothing comes.
+                assert mode == '-' or numbers[0] <= seen, line
+                seen += mode == '+' and numbers[0] == seen
                 self.stacks[stack] = self.stacks.get(stack, 0) + size
                 assert self.stacks[stack] >= 0, line
             elif mode == 'c':

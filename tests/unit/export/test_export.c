@@ -188,10 +188,10 @@ static void test_heaptrack(void **state)
 	EXPORT(STACK(first), STACK(second));
 	const struct mw_export_event items[] = {
 		{.time_ns = 2000000999, .stack = &stacks[0], .bytes = 64, .blocks = 1},
-		{.time_ns = 2003999999, .stack = &stacks[0], .bytes = 16, .blocks = 1, .gone = true},
+		{.time_ns = 2003999999, .stack = &stacks[0], .bytes = 16, .part = true, .blocks = 1, .gone = true},
 		{.time_ns = 2003999999, .stack = &stacks[1], .bytes = 64, .blocks = 2},
 		{.time_ns = 2018000000, .stack = NULL, .bytes = 0, .blocks = 1},
-		{.time_ns = 2018000001, .stack = &stacks[0], .bytes = 48, .blocks = 1, .gone = true},
+		{.time_ns = 2018000001, .stack = &stacks[0], .bytes = 48, .part = true, .blocks = 1, .gone = true},
 		{.time_ns = 2019000000, .stack = &stacks[1], .bytes = 64, .blocks = 2, .gone = true},
 	};
 	struct events events = {items, SIZE(items)};
@@ -201,6 +201,7 @@ static void test_heaptrack(void **state)
 
 	(void)state;
 	process.events = &events;
+	samples[0].kind = MW_KIND_VM;
 	report.stacks = stacks;
 	report.stack_count = SIZE(stacks);
 	report.memory = memory;
@@ -213,9 +214,9 @@ static void test_heaptrack(void **state)
 	assert_string_equal(text, "v 10200 2\nX it\nI 1000 100\nA\n"
 				  "s /bin/program\ns main\ni 2 1 2 0 0\nt 1 0\n"
 				  "s in\ns a.c\ns of\\x0a\ns b.c\ni abc 1 3 4 3 5 6 1f\nt 2 1\n"
-				  "a 40 2\na 40 2\n+ 1\na 10 2\nc 2\nR 2\nc 3\n- 2\n"
-				  "s other\ni 3 1 7 0 0\nt 3 1\na 40 3\n+ 3\n+ 3\n"
-				  "s (no stack)\ni 0 0 8 0 0\nt 4 0\na 0 4\nc 12\n+ 4\na 30 2\n- 5\nc 13\n- 3\n- 3\n"
+				  "a 40 2\ns other\ni 3 1 7 0 0\nt 3 1\na 40 3\n"
+				  "s (no stack)\ni 0 0 8 0 0\nt 4 0\na 0 4\na 10 2\na 30 2\n"
+				  "+ 0\nc 2\nR 2\nc 3\n- 3\n+ 1\n+ 1\nc 12\n+ 2\n- 4\nc 13\n- 1\n- 1\n"
 				  "c 1f4\nR 100\nc 3e8\n");
 	free(text);
 	free(bytes);
