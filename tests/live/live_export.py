@@ -66,6 +66,13 @@ class Export(unittest.TestCase):
         for number in inlined:
             self.assertIn(pprof.locations[number][0][0], names)
 
+    def test_mappings_in_parts(self):
+        """What went of a mapping in parts is of sizes that never came."""
+        report, _ = self.observe([mwlive.target_path('vm')], *self.asked(*FORMATS))
+        self.check_totals(report)
+        lines = mwexport.Heaptrack(self.path('heaptrack.gz')).lines
+        self.assertGreater(sum(line.startswith('a ') for line in lines), len({line for line in lines if line.startswith('+ ')}))
+
     def test_python(self):
         """Frames of scripts have their functions, files and lines."""
         report, recording = self.observe(['/usr/bin/python3', '-S', PROGRAM, '60', '7', self.path('answer')], *self.asked(*FORMATS))
