@@ -50,7 +50,7 @@ struct mw_export_module {
 
 /* A block came, or it or a piece of it went. */
 struct mw_export_event {
-	uint64_t time_ns; /* since the window's start; not less than that of the event before */
+	uint64_t time_ns;                    /* since the window's start; not less than that of the event before */
 	const struct mw_report_stack *stack; /* that allocated it; NULL: unknown */
 	uint64_t bytes;                      /* that came, or that went … */
 	bool part;                           /* … of a block that came with more */
@@ -82,13 +82,13 @@ struct mw_export {
 };
 
 struct mw_export_format {
-	const char *name;  /* as in --to NAME */
-	const char *what;  /* "a pprof profile": what a file of it is */
-	const char *about; /* for --help, 42 characters: what it is, or which programs open it */
-	bool binary;       /* not for terminals */
+	const char *name;   /* as in --to NAME */
+	const char *what;   /* "a pprof profile": what a file of it is */
+	const char *about;  /* for --help, 42 characters: what it is, or which programs open it */
+	bool binary;        /* not for terminals */
 	const char *suffix; /* without which at the end of a file's name programs do not open it; NULL: with any */
-	bool peak;         /* it shows the peak: events have to be read twice; of one process only */
-	bool events;       /* it has the events: they have to be read a second time; of one process only */
+	bool peak;          /* it shows the peak: events have to be read twice; of one process only */
+	bool events;        /* it has the events: they have to be read a second time; of one process only */
 	/* Does a file that begins so hold an export that memwatch wrote in it? */
 	bool (*is_own)(const char *head, size_t size);
 	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). Errors: MEMORY, DATA: it can't hold

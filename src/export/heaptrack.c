@@ -49,7 +49,7 @@ struct file {
 	struct mw_map parts_numbering;
 	struct part *parts; /* what went of blocks that came with more */
 	size_t part_capacity;
-	uint32_t *trace_of;                           /* the traces of the report's stacks; one more for none */
+	uint32_t *trace_of; /* the traces of the report's stacks; one more for none */
 	struct mw_line text;
 	uint64_t from_ns, stamp; /* milliseconds */
 	size_t sample;           /* of the report's, the next to be written */
@@ -336,7 +336,8 @@ static struct mw_error *check_size(const struct mw_export_process *process)
 	if (!process->report->sampling.interval || blocks <= MOST_SAMPLED)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0,
-					     "the sampled blocks stand for %" PRIu64 " ones, and a heaptrack file has a "
+					     "the sampled blocks stand for %" PRIu64
+					     " ones, and a heaptrack file has a "
 					     "line for each: at most %" PRIu64 " are written",
 					     blocks, MOST_SAMPLED),
 			     "Choose fewer by --from and --to or --filter, or take another format, as pprof");

@@ -47,8 +47,8 @@ static struct mw_error *check_suffix(const struct mw_export_format *format, cons
 	    (length > wanted && strcmp(file + length - wanted, format->suffix) == 0))
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-					     "the name '%.200s' does not end in %s: %s is opened only by such a name", file,
-					     format->suffix, format->what),
+					     "the name '%.200s' does not end in %s: %s is opened only by such a name",
+					     file, format->suffix, format->what),
 			     "Name it %.200s%s", file, format->suffix);
 }
 
@@ -150,8 +150,7 @@ static struct mw_error *choose_process(const struct mw_reports_wish *wish, const
 	if (count <= 1)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "there are %zu processes, and %s %s of one", count,
-					     format_again(wish->exports)->what,
-					     use_of(format_again(wish->exports))),
+					     format_again(wish->exports)->what, use_of(format_again(wish->exports))),
 			     "Choose one of a recording's by --pid, watch one alone (--no-children), or take another "
 			     "format");
 }

@@ -180,11 +180,11 @@ static void test_hostile_pprof(void **state)
 /* Every line of it. Numbers are hexadecimal, and what is named is written before, once. */
 static void test_heaptrack(void **state)
 {
-	static struct mw_report_frame
-		first[] = {{.function = "in", .file = "a.c", .line = 3, .inlined = true},
-			   {.function = "of\n", .module = "/bin/program", .file = "b.c", .line = 31, .address = 0xabc},
-			   FRAME("main", 2)},
-		second[] = {FRAME("other", 3), FRAME("main", 2)};
+	static struct mw_report_frame first[] =
+		{{.function = "in", .file = "a.c", .line = 3, .inlined = true},
+		 {.function = "of\n", .module = "/bin/program", .file = "b.c", .line = 31, .address = 0xabc},
+		 FRAME("main", 2)},
+				      second[] = {FRAME("other", 3), FRAME("main", 2)};
 	EXPORT(STACK(first), STACK(second));
 	const struct mw_export_event items[] = {
 		{.time_ns = 2000000999, .stack = &stacks[0], .bytes = 64, .blocks = 1},

@@ -313,15 +313,9 @@ UNIT_GROUP(intervals)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_types),
-		TEST(test_late),
-		TEST(test_call_until),
-		TEST(test_same_time),
-		TEST(test_births),
-		TEST(test_call_across_the_begin),
-		TEST(test_fates),
-		TEST(test_series),
-		TEST(test_series_doubles),
+		TEST(test_types),       TEST(test_late),   TEST(test_call_until),
+		TEST(test_same_time),   TEST(test_births), TEST(test_call_across_the_begin),
+		TEST(test_fates),       TEST(test_series), TEST(test_series_doubles),
 		TEST(test_end_of_time),
 	};
 
