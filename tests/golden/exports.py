@@ -154,6 +154,17 @@ class Exports(unittest.TestCase):
                 found = mwexport.Heaptrack(self.export(name, f'{interval} --filter kind:heap', 'heaptrack'))
                 self.assertEqual(found.peak, report['totals']['heap']['peak']['bytes'], (name, interval))
 
+    def test_heaptrack_filters(self):
+        """Events are chosen as the sums are: by thread, heap and size, too."""
+        for name, term in (('jump', 'thread:sessions'), ('threads-jump', 'heap:main'), ('threads-jump', 'heap:arena and size:<4K'),
+                           ('threads-jump', 'size:<100 or function:main')):
+            with self.subTest(name=name, term=term):
+                case = f"--filter '{term}'"
+                wanted = self.wanted(name, case)
+                found = mwexport.Heaptrack(self.export(name, case, 'heaptrack'))
+                self.assertEqual(found.totals, {measure: wanted[measure] for measure in found.totals})
+                self.assertTrue(0 < wanted['alloc_objects'] < self.wanted(name, '')['alloc_objects'], wanted)
+
     def test_heaptrack_carries_over(self):
         for name in NAMES:
             if name in SEVERAL:
