@@ -179,25 +179,19 @@ static uint32_t place_of(struct file *file, size_t first, size_t last)
 	return number;
 }
 
-/* Of the frames from `first` on, which are the calls of it. */
+/* Of all frames of the sample, from the outermost on. */
 static uint32_t make_trace(struct file *file)
 {
 	uint32_t trace = 0;
 
-	for (size_t end = file->frames.count; end > 0;) {
-		size_t first = end - 1;
-		uint32_t place;
+	for (size_t first, end = file->frames.count; end > 0; end = first) {
+		uint32_t outwards = trace, place;
 		bool fresh;
 
-		while (first > 0 && frame_of(file, first - 1)->inlined)
+		for (first = end - 1; first > 0 && frame_of(file, first - 1)->inlined;)
 			first--;
 		place = place_of(file, first, end - 1);
-		end = first;
-		/* The number of the one outwards stands in its line. */
-		const uint64_t key = (uint64_t)place << 32 | trace;
-		const uint32_t outwards = trace;
-
-		trace = number_of(file, &file->traces, key, &fresh) + 1;
+		trace = number_of(file, &file->traces, (uint64_t)place << 32 | outwards, &fresh) + 1;
 		if (!fresh)
 			continue;
 		put_type(file, 't');
