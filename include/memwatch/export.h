@@ -48,6 +48,18 @@ struct mw_export_module {
 	mw_addr start, end;
 };
 
+/* A block came, or it or a piece of it went. */
+struct mw_export_event {
+	uint64_t time_ns;                    /* since the window's start; not less than that of the event before */
+	const struct mw_report_stack *stack; /* that allocated it; NULL: unknown */
+	uint64_t bytes;                      /* that came, or that went … */
+	bool part;                           /* … of a block that came with more */
+	uint64_t blocks;                     /* that it stands for: more than one where blocks are sampled */
+	bool gone;
+};
+
+typedef void mw_export_take(void *context, const struct mw_export_event *event);
+
 struct mw_export_process {
 	const struct mw_report *report;
 	const struct mw_export_module *modules;
@@ -55,6 +67,10 @@ struct mw_export_process {
 	const struct mw_export_sample *samples; /* in the order of the report's stacks */
 	size_t sample_count;
 	double peak_at; /* seconds since the window's start; below 0: the format has not asked for the peak */
+	/* Have `take` told of every event of these blocks in the interval; NULL: the format has not asked for events. Errors:
+	 * those of reading them. */
+	struct mw_error *(*read_events)(void *events, mw_export_take *take, void *context)MW_MUST_CHECK;
+	void *events;
 };
 
 /* All is borrowed. */
@@ -66,20 +82,23 @@ struct mw_export {
 };
 
 struct mw_export_format {
-	const char *name;  /* as in --to NAME */
-	const char *what;  /* "a pprof profile": what a file of it is */
-	const char *about; /* for --help, 42 characters: what it is, or which programs open it */
-	bool binary;       /* not for terminals */
-	bool peak;         /* it shows the peak: events have to be read twice; of one process only */
+	const char *name;   /* as in --to NAME */
+	const char *what;   /* "a pprof profile": what a file of it is */
+	const char *about;  /* for --help, 42 characters: what it is, or which programs open it */
+	bool binary;        /* not for terminals */
+	const char *suffix; /* without which at the end of a file's name programs do not open it; NULL: with any */
+	bool peak;          /* it shows the peak: events have to be read twice; of one process only */
+	bool events;        /* it has the events: they have to be read a second time; of one process only */
 	/* Does a file that begins so hold an export that memwatch wrote in it? */
 	bool (*is_own)(const char *head, size_t size);
-	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). Errors: MEMORY. */
+	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). Errors: MEMORY, DATA: it can't hold
+	 * that, those of read_events(). */
 	struct mw_error *(*write)(const struct mw_export *export, FILE *stream)MW_MUST_CHECK;
 };
 
 /* Those there are, each in a file of its own. */
 extern const struct mw_export_format mw_export_pprof, mw_export_collapsed, mw_export_speedscope, mw_export_callgrind,
-	mw_export_dhat, mw_export_sqlite;
+	mw_export_dhat, mw_export_sqlite, mw_export_heaptrack;
 
 /* In the order in which they are listed; NULL past the last. */
 const struct mw_export_format *mw_export_get(size_t number);

@@ -101,7 +101,7 @@ static struct mw_error *record_all(struct recording *recording)
 		.samples = mw_serve_is_wanted(recording->options),
 		.progress = &session->progress,
 	};
-	bool again = mw_exports_want_peak(&recording->options->exports);
+	bool again = mw_exports_read_again(&recording->options->exports);
 	struct mw_partials partials;
 	MW_CLOSE int fd = -1;
 	const char *directory;

@@ -2,9 +2,9 @@
 /* export.c: the table of formats (include/memwatch/export.h). */
 #include <memwatch/export.h>
 
-static const struct mw_export_format *const formats[] = {&mw_export_pprof,      &mw_export_collapsed,
-							 &mw_export_speedscope, &mw_export_callgrind,
-							 &mw_export_dhat,       &mw_export_sqlite};
+static const struct mw_export_format *const formats[] = {
+	&mw_export_pprof, &mw_export_collapsed, &mw_export_speedscope, &mw_export_callgrind,
+	&mw_export_dhat,  &mw_export_sqlite,    &mw_export_heaptrack};
 
 const struct mw_export_format *mw_export_get(size_t number)
 {

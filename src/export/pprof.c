@@ -9,6 +9,7 @@
  * also that of a script or of code in no file: readers drop the names of one that has none.
  */
 #include "export/frames.h"
+#include "export/gzip.h"
 
 #include "base/vector.h"
 #include "output/line.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include <zlib.h>
 
 /* Fields of profile.proto. */
 enum {
@@ -52,41 +52,8 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION = 1, LINE_NUMBER };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_FILE = 4 };
 
-/* --- gzip ----------------------------------------------------------------------------------------------------- */
-
-#define COMMENT "memwatch pprof" /* in gzip's header, by which is_own() knows it */
+#define COMMENT "memwatch pprof"
 #define LEVEL   6
-
-struct deflater {
-	z_stream stream;
-	gz_header header;
-	FILE *out;
-	bool failed;
-};
-
-static bool deflater_init(struct deflater *deflater, FILE *out)
-{
-	static Bytef comment[] = COMMENT;
-
-	*deflater = (struct deflater){.out = out, .header = {.comment = comment, .os = 3}};
-	if (deflateInit2(&deflater->stream, LEVEL, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	return deflateSetHeader(&deflater->stream, &deflater->header) == Z_OK;
-}
-
-static void deflate_bytes(struct deflater *deflater, const void *bytes, size_t size, int flush)
-{
-	unsigned char piece[1 << 14];
-
-	deflater->stream.next_in = (Bytef *)bytes;
-	deflater->stream.avail_in = (uInt)size;
-	do {
-		deflater->stream.next_out = piece;
-		deflater->stream.avail_out = sizeof(piece);
-		deflater->failed |= deflate(&deflater->stream, flush) == Z_STREAM_ERROR;
-		fwrite(piece, 1, sizeof(piece) - deflater->stream.avail_out, deflater->out);
-	} while (!deflater->failed && deflater->stream.avail_out == 0);
-}
 
 /* --- messages ------------------------------------------------------------------------------------------------- */
 
@@ -143,7 +110,7 @@ static void put_message(struct message *message, unsigned field, struct message 
 struct profile {
 	const struct mw_export *export;
 	struct mw_export_frames frames;
-	struct deflater deflater;
+	struct mw_export_gzip gzip;
 	struct mw_map strings, functions, mappings, locations; /* numbers of those that are written, from 0 */
 	struct message top, sample, part, inner;               /* in the making */
 	struct mw_line text;
@@ -155,7 +122,7 @@ static void flush(struct profile *profile)
 {
 	profile->failed |= profile->top.failed;
 	if (profile->top.length)
-		deflate_bytes(&profile->deflater, profile->top.bytes, profile->top.length, Z_NO_FLUSH);
+		mw_export_gzip_put(&profile->gzip, profile->top.bytes, profile->top.length);
 	profile->top.length = 0;
 }
 
@@ -423,16 +390,17 @@ static struct mw_error *put_profile(struct profile *profile)
 		for (size_t j = 0; j < process->sample_count; j++)
 			MW_TRY(put_sample(profile, process, &process->samples[j]));
 	}
-	deflate_bytes(&profile->deflater, NULL, 0, Z_FINISH);
-	return profile->failed || profile->deflater.failed ? mw_error_nomem() : NULL;
+	return profile->failed ? mw_error_nomem() : mw_export_gzip_finish(&profile->gzip);
 }
 
 static struct mw_error *write_pprof(const struct mw_export *export, FILE *stream)
 {
 	struct profile profile = {.export = export, .frames = {.export = export, .by_address = true}};
-	struct mw_error *err = deflater_init(&profile.deflater, stream) ? put_profile(&profile) : mw_error_nomem();
+	struct mw_error *err = mw_export_gzip_init(&profile.gzip, stream, COMMENT, LEVEL);
 
-	(void)deflateEnd(&profile.deflater.stream);
+	if (!err)
+		err = put_profile(&profile);
+	mw_export_gzip_deinit(&profile.gzip);
 	mw_export_frames_deinit(&profile.frames);
 	mw_map_deinit(&profile.strings);
 	mw_map_deinit(&profile.functions);
@@ -448,10 +416,7 @@ static struct mw_error *write_pprof(const struct mw_export *export, FILE *stream
 
 static bool is_own(const char *head, size_t size)
 {
-	static const char magic[] = "\x1f\x8b\x08\x10"; /* gzip, deflated, with a comment */
-
-	return size > 10 + sizeof(COMMENT) && memcmp(head, magic, sizeof(magic) - 1) == 0 &&
-	       memcmp(head + 10, COMMENT, sizeof(COMMENT)) == 0;
+	return mw_export_gzip_is_own(head, size, COMMENT);
 }
 
 const struct mw_export_format mw_export_pprof = {

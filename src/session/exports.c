@@ -9,6 +9,7 @@
 #include "view/samples.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* --- what was outstanding at the peak ------------------------------------------------------------------------- */
 
@@ -18,29 +19,50 @@ struct mw_exports_peak {
 	struct mw_map by_key; /* of (stack, thread, kind) to amounts, malloc'ed */
 };
 
-/* The first that shows it, or NULL. */
-static const struct mw_export_format *peak_format(const struct mw_export_wishes *wishes)
+/* The first for which events are read again, or NULL. */
+static const struct mw_export_format *format_again(const struct mw_export_wishes *wishes)
 {
 	for (size_t i = 0; wishes && i < wishes->count; i++)
-		if (wishes->items[i].format->peak)
+		if (wishes->items[i].format->peak || wishes->items[i].format->events)
 			return wishes->items[i].format;
 	return NULL;
 }
 
-bool mw_exports_want_peak(const struct mw_export_wishes *wishes)
+bool mw_exports_read_again(const struct mw_export_wishes *wishes)
 {
-	return peak_format(wishes) != NULL;
+	return format_again(wishes) != NULL;
+}
+
+/* What it does with one process. */
+static const char *use_of(const struct mw_export_format *format)
+{
+	return format->peak ? "shows the peak" : "has the events";
+}
+
+static struct mw_error *check_suffix(const struct mw_export_format *format, const char *file)
+{
+	size_t length = strlen(file), wanted = format->suffix ? strlen(format->suffix) : 0;
+
+	if (!format->suffix || strcmp(file, "-") == 0 || strncmp(file, "/dev/", 5) == 0 ||
+	    (length > wanted && strcmp(file + length - wanted, format->suffix) == 0))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+					     "the name '%.200s' does not end in %s: %s is opened only by such a name",
+					     file, format->suffix, format->what),
+			     "Name it %.200s%s", file, format->suffix);
 }
 
 struct mw_error *mw_exports_check(const struct mw_export_wishes *wishes)
 {
-	const struct mw_export_format *format = peak_format(wishes);
+	const struct mw_export_format *format = format_again(wishes);
 
+	for (size_t i = 0; i < wishes->count; i++)
+		MW_TRY(check_suffix(wishes->items[i].format, wishes->items[i].file));
 	if (!format || !wishes->filter || !(mw_filter_columns(wishes->filter) & 1u << MW_COLUMN_TYPE))
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-					     "%s shows the peak, where what becomes of blocks later is not known",
-					     format->what),
+					     "%s %s, where what becomes of blocks later is not known", format->what,
+					     use_of(format)),
 			     "Leave type: out of the filter, or take another format than %s", format->name);
 }
 
@@ -127,8 +149,8 @@ static struct mw_error *choose_process(const struct mw_reports_wish *wish, const
 	/* That there is none is said when they are chosen. */
 	if (count <= 1)
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "there are %zu processes, and %s shows the peak of one",
-					     count, peak_format(wish->exports)->what),
+	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "there are %zu processes, and %s %s of one", count,
+					     format_again(wish->exports)->what, use_of(format_again(wish->exports))),
 			     "Choose one of a recording's by --pid, watch one alone (--no-children), or take another "
 			     "format");
 }
@@ -138,11 +160,16 @@ struct mw_error *mw_exports_peak_find(const struct mw_reports_wish *wish, struct
 {
 	struct mw_exports_peak *peak;
 	struct mw_error *err;
+	bool shown = false;
 	size_t process;
 
-	if (!mw_exports_want_peak(wish->exports))
+	if (!mw_exports_read_again(wish->exports))
 		return NULL;
 	MW_TRY(choose_process(wish, replay, &process));
+	for (size_t i = 0; i < wish->exports->count; i++)
+		shown |= wish->exports->items[i].format->peak;
+	if (!shown)
+		return NULL;
 	peak = calloc(1, sizeof(*peak));
 	if (!peak)
 		return mw_error_nomem();
@@ -167,12 +194,43 @@ static void set_peak(const struct mw_exports_peak *peak, struct mw_export_sample
 	*amount = (struct mw_amount){0, 0};
 }
 
+/* --- events --------------------------------------------------------------------------------------------------- */
+
+/* What a reading of the events of one process takes. */
+struct reading {
+	const struct mw_reports *reports;
+	const struct mw_watched *watched;
+	struct mw_samples_events events;
+};
+
+static void on_begin(void *context, size_t process, struct mw_track *track)
+{
+	struct reading *reading = context;
+
+	if (mw_replay_watched(reading->reports->replay, process) == reading->watched)
+		mw_samples_events_watch(&reading->events, track);
+}
+
+/* The tracker that the report was made of is no more then. */
+static struct mw_error *read_events(void *context, mw_export_take *take, void *taker)
+{
+	struct reading *reading = context;
+	const struct mw_watched_interval *interval = &reading->reports->interval;
+	const struct mw_replay_interval again = {
+		.from_ns = interval->from_ns, .to_ns = interval->to_ns, .begin = on_begin, .context = reading};
+
+	reading->events.take = take;
+	reading->events.context = taker;
+	return mw_replay_run(reading->reports->replay, &again);
+}
+
 /* --- processes ------------------------------------------------------------------------------------------------ */
 
 /* What is made of a process for its export; deinit frees. */
 struct process {
 	struct mw_export_module *modules;
 	struct mw_export_sample *samples;
+	struct reading reading;
 };
 
 static struct mw_error *make_process(const struct mw_reports *reports, size_t number, struct process *process,
@@ -203,7 +261,13 @@ static struct mw_error *make_process(const struct mw_reports *reports, size_t nu
 	for (size_t i = 0; reports->peak && i < out->sample_count; i++)
 		set_peak(reports->peak, &process->samples[i]);
 	out->samples = process->samples;
-	return NULL;
+	if (!reports->replay)
+		return NULL;
+	process->reading.reports = reports;
+	process->reading.watched = watched;
+	out->read_events = read_events;
+	out->events = &process->reading;
+	return mw_samples_events_init(&process->reading.events, watched, &view, reports->wish.exports->filter);
 }
 
 /* The first `count` processes from `first` on, and what has them written. */
@@ -232,6 +296,7 @@ static struct mw_error *write_processes(struct mw_reports *reports, const struct
 	for (size_t i = 0; processes && i < writing->count; i++) {
 		free(processes[i].modules);
 		free(processes[i].samples);
+		mw_samples_events_deinit(&processes[i].reading.events);
 	}
 	return err;
 }
@@ -245,7 +310,12 @@ static struct mw_error *write_wishes(void *context, const struct mw_reports *rep
 	export.measure = outputs->wishes->measure;
 	export.frames = outputs->options.frames;
 	for (size_t i = 0; i < outputs->wishes->count; i++)
-		if (!outputs->wishes->items[i].format->peak || reports->peak)
+		if (!outputs->wishes->items[i].format->events &&
+		    (!outputs->wishes->items[i].format->peak || reports->peak))
+			err = mw_error_first(err, mw_outputs_write_export(outputs, i, &export));
+	/* Threads of samples have no names after that. */
+	for (size_t i = 0; i < outputs->wishes->count && reports->replay; i++)
+		if (outputs->wishes->items[i].format->events)
 			err = mw_error_first(err, mw_outputs_write_export(outputs, i, &export));
 	return err;
 }

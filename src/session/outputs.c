@@ -638,6 +638,7 @@ struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_r
 	MW_TRY(mw_exports_peak_find(wish, replay, interval, &peak));
 	err = mw_reports_read(reports, wish, replay, interval);
 	reports->peak = peak;
+	reports->replay = mw_exports_read_again(wish->exports) ? replay : NULL;
 	return err;
 }
 

@@ -97,6 +97,7 @@ struct mw_reports {
 	struct mw_timeline **timelines; /* NULL: that one could not be made */
 	struct mw_views *views;         /* of all; the first report has them */
 	struct mw_exports_peak *peak;   /* NULL: no export has asked for it */
+	struct mw_replay *replay;       /* by which events can be read again; NULL: by none. Borrowed */
 };
 
 /* Zeroed ones get their memory, for so many processes. Errors: MEMORY; deinit in any case. */

@@ -275,6 +275,8 @@ static struct mw_error *begin_block(struct mw_track *track, const struct sampled
 		sampling->total.peak = sampling->total.impacting;
 	if (mw_tally_add_amount(stack, amount.count, amount.bytes, block->time_ns))
 		of_stack->peak = of_stack->impacting;
+	if (track->born)
+		mw_track_tell_birth(track, block, MW_KIND_HEAP, weight);
 	mw_amount_add(&mw_thread_table_at(&track->threads, block->thread)->impacting, amount);
 	return err;
 }

@@ -126,6 +126,8 @@ struct mw_track {
 	bool settling; /* the window is over: figures stay as they are */
 	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */
 	void *fate_context;
+	void (*born)(void *context, const struct mw_track_fate *block); /* NULL: nobody is told of births */
+	void *born_context;
 	struct mw_late late; /* blocks of late events, since somebody watches */
 };
 
@@ -140,6 +142,9 @@ uint64_t mw_track_since(const struct mw_track *track, uint64_t born_ns, uint32_t
 /* Tell who watches what went. `thread` has MW_THREAD_OLDER where it is so; since_ns, until_ns, block and older are
  * filled in. */
 void mw_track_tell(const struct mw_track *track, struct mw_track_fate fate);
+/* Tell who watches births of a heap block, or a mapping, and of how many others it stands for. */
+void mw_track_tell_birth(const struct mw_track *track, const struct mw_block *block, enum mw_kind kind,
+			 struct mw_weight weight);
 
 /* Of two failures one is reported. */
 static inline struct mw_error *mw_track_first_error(struct mw_error *first, struct mw_error *second)

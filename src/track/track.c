@@ -134,6 +134,36 @@ __attribute__((cold, noinline)) void mw_track_tell(const struct mw_track *track,
 	track->fate(track->fate_context, &fate);
 }
 
+__attribute__((cold, noinline)) void mw_track_tell_birth(const struct mw_track *track, const struct mw_block *block,
+							 enum mw_kind kind, struct mw_weight weight)
+{
+	const struct mw_track_fate born = {
+		.addr = block->addr,
+		.bytes = block->bytes,
+		.size = block->bytes,
+		.born_ns = block->time_ns,
+		.died_ns = MW_TIME_UNKNOWN,
+		.since_ns = track->now_ns,
+		.until_ns = MW_TIME_UNKNOWN,
+		.stack = block->stack,
+		.thread = block->thread,
+		.block = UINT32_MAX,
+		.kind = kind,
+		.last = true,
+		.others = weight.others,
+		.variance = weight.variance,
+	};
+
+	track->born(track->born_context, &born);
+}
+
+void mw_track_watch_births(struct mw_track *track, void (*born)(void *context, const struct mw_track_fate *block),
+			   void *context)
+{
+	track->born = born;
+	track->born_context = context;
+}
+
 void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
 		    void *context)
 {
@@ -210,6 +240,8 @@ static __attribute__((noinline)) struct mw_error *take_alloc(struct mw_track *tr
 		err = end_block(track, &old, event->time_ns);
 	}
 	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
+	if (__builtin_expect(track->born != NULL, 0))
+		mw_track_tell_birth(track, &block, MW_KIND_HEAP, (struct mw_weight){0});
 	mw_class_flows_born(&track->flows, block.bytes);
 	if (__builtin_expect(track->flows.pages.count != 0, 0))
 		mw_class_flows_see_page(&track->flows, block.addr, block.bytes);

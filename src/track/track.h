@@ -96,7 +96,11 @@ struct mw_track_fate {
  */
 void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
 		    void *context);
-/* Call it for all that is there now, blocks from before the interval as well, until it returns false; in no order. What
+/* Call `born` for each block that comes to be from now on, as a survivor of that moment, after what the same event ends;
+ * NULL: no more. It may not call the tracker. */
+void mw_track_watch_births(struct mw_track *track, void (*born)(void *context, const struct mw_track_fate *block),
+			   void *context);
+/* Call `visit` for all that is there now, blocks from before the interval as well, until it returns false; in no order. What
  * is between BEGIN and END is there. `visit` may not call this or mw_track_each_block(). */
 void mw_track_each_survivor(const struct mw_track *track,
 			    bool (*visit)(void *context, const struct mw_track_fate *fate), void *context);

@@ -166,6 +166,11 @@ static struct mw_error *insert_block(struct mw_track *track, const struct mw_eve
 		.kind = (uint8_t)event->kind,
 	};
 	mw_range_tree_insert(&track->ranges, event->addr, end, owner);
+	if (track->born) {
+		const struct mw_block block = {event->addr, end - event->addr, event->time_ns, stack, event->thread};
+
+		mw_track_tell_birth(track, &block, account.kind, (struct mw_weight){0});
+	}
 	return mw_account_add(track, &account, end - event->addr, event->time_ns);
 }
 

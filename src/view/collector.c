@@ -203,6 +203,11 @@ static bool of_pymalloc(struct mw_collector *collector, const struct mw_track_fa
 	return collector->has_pymalloc && is_pymalloc(metadata, mw_track_stack_hook(collector->track, fate->stack));
 }
 
+uint32_t mw_collector_heap(struct mw_collector *collector, const struct mw_track_fate *fate)
+{
+	return heap_of(collector, OF_BLOCKS, fate->addr, fate->bytes, fate->kind, of_pymalloc(collector, fate));
+}
+
 static bool on_survivor(void *context, const struct mw_track_fate *seen)
 {
 	struct mw_collector *collector = context;

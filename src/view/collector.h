@@ -59,5 +59,7 @@ struct mw_collector {
 void mw_collector_deinit(struct mw_collector *collector);
 /* The interval begins: from now on the tracker reports what becomes of blocks. */
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track);
+/* The number of the heap that a block lies in, where it is known where heaps are. */
+uint32_t mw_collector_heap(struct mw_collector *collector, const struct mw_track_fate *fate);
 
 #endif

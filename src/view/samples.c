@@ -100,3 +100,61 @@ struct mw_error *mw_samples_make(const struct mw_view_process *process, const st
 	*out = samples.items;
 	return NULL;
 }
+
+/* --- events ------------------------------------------------------------------------------------------------- */
+
+struct mw_error *mw_samples_events_init(struct mw_samples_events *events, struct mw_watched *watched,
+					const struct mw_view_process *process, const struct mw_filter *filter)
+{
+	events->process = *process;
+	events->collector = &watched->collector;
+	events->heaps = mw_samples_cells(filter).heaps;
+	return mw_selection_init(&events->selection, &events->process, filter, false);
+}
+
+void mw_samples_events_deinit(struct mw_samples_events *events)
+{
+	mw_selection_deinit(&events->selection);
+}
+
+static void tell(const struct mw_samples_events *events, const struct mw_track_fate *fate, bool gone)
+{
+	const struct mw_cell cell = {
+		.bytes = fate->size,
+		.stack = fate->stack,
+		.thread = fate->thread,
+		.heap = events->heaps ? mw_collector_heap(events->collector, fate) : 0,
+		.kind = (uint8_t)fate->kind,
+		.fate = (uint8_t)mw_fate_of(fate),
+	};
+	const struct mw_export_event event = {
+		.time_ns = mw_track_now(events->track),
+		.stack = mw_process_stack(&events->process, fate->stack),
+		.bytes = fate->bytes,
+		.part = fate->bytes != fate->size,
+		.blocks = 1 + fate->others,
+		.gone = gone,
+	};
+
+	if (mw_selection_takes(&events->selection, &cell))
+		events->take(events->context, &event);
+}
+
+static void on_birth(void *context, const struct mw_track_fate *fate)
+{
+	tell(context, fate, false);
+}
+
+static void on_fate(void *context, const struct mw_track_fate *fate)
+{
+	if (!fate->older)
+		tell(context, fate, true);
+}
+
+void mw_samples_events_watch(struct mw_samples_events *events, struct mw_track *track)
+{
+	events->track = track;
+	events->collector->track = track;
+	mw_track_watch(track, on_fate, events);
+	mw_track_watch_births(track, on_birth, events);
+}

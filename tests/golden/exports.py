@@ -18,6 +18,7 @@ import mwexport  # pylint: disable=wrong-import-position
 RECORDINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'recordings')
 NAMES = sorted(name[:-3] for name in os.listdir(RECORDINGS) if name.endswith('.mw'))
 SEVERAL = ('two', 'unnamed')  # processes
+SUFFIXES = {'heaptrack': '.gz'}  # without which programs do not open the file
 # The last three leave out blocks.
 CASES = ('', '--from 0.2 --to 0.6', '--filter kind:heap', '--filter size:>=64', "--filter 'not function:leak_session_record'")
 MEMWATCH = GENERATE = ''
@@ -46,7 +47,7 @@ class Exports(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
 
     def export(self, name, case, form, *more):
-        path = os.path.join(self.directory, f'{name}.{form}')
+        path = os.path.join(self.directory, f'{name}.{form}' + SUFFIXES.get(form, ''))
         memwatch('export', f'{name}.mw', '--to', form, '-o', path, *shlex.split(case), *more)
         return path
 
@@ -135,6 +136,72 @@ class Exports(unittest.TestCase):
         report = json.loads(memwatch('report', 'two.mw', '--pid', '10955', '--quiet', '--json', '-'))
         self.assertEqual(totals, mwexport.wanted(report))
 
+    def test_heaptrack(self):
+        for name, case in cases(one_process=True):
+            with self.subTest(name=name, case=case):
+                found = mwexport.Heaptrack(self.export(name, case, 'heaptrack'))
+                wanted = self.wanted(name, case)
+                self.assertEqual(found.totals, {measure: wanted[measure] for measure in found.totals})
+                self.assertLessEqual(found.totals['inuse_space'], found.peak)
+                if not case:
+                    self.assertEqual(found.peak, self.wanted(name, '--at peak')['inuse_space'])
+
+    def test_heaptrack_peak_of_a_filter(self):
+        """That of what is exported: a peak of the heap alone is the report's."""
+        for name in ('jump', 'python', 'threads-jump'):
+            for interval in ('', '--from 0.2 --to 0.6'):
+                report = json.loads(memwatch('report', f'{name}.mw', *interval.split(), '--quiet', '--json', '-'))
+                found = mwexport.Heaptrack(self.export(name, f'{interval} --filter kind:heap', 'heaptrack'))
+                self.assertEqual(found.peak, report['totals']['heap']['peak']['bytes'], (name, interval))
+
+    def test_heaptrack_filters(self):
+        """Events are chosen as the sums are: by thread, heap and size, too."""
+        for name, term in (('jump', 'thread:sessions'), ('threads-jump', 'heap:main'), ('threads-jump', 'heap:arena and size:<4K'),
+                           ('threads-jump', 'size:<100 or function:main')):
+            with self.subTest(name=name, term=term):
+                case = f"--filter '{term}'"
+                wanted = self.wanted(name, case)
+                found = mwexport.Heaptrack(self.export(name, case, 'heaptrack'))
+                self.assertEqual(found.totals, {measure: wanted[measure] for measure in found.totals})
+                self.assertTrue(0 < wanted['alloc_objects'] < self.wanted(name, '')['alloc_objects'], wanted)
+
+    def test_heaptrack_carries_over(self):
+        for name in NAMES:
+            if name in SEVERAL:
+                continue
+            for interval in ('', '--from 0.2 --to 0.6') if name != 'launched' else ('',):
+                report = json.loads(memwatch('report', f'{name}.mw', *interval.split(), '--quiet', '--json', '-'))
+                found = mwexport.Heaptrack(self.export(name, interval, 'heaptrack'))
+                self.assertEqual(found.lines[:2], ['v 10200 2', 'X ' + ' '.join(report['target']['command'])])
+                self.assertEqual('A' in found.lines, not report['target']['launched'] or bool(interval))
+                window = report['window']
+                self.assertLessEqual(abs(found.times[-1] - 1000 * (window['to'] - window['from'])), 1)
+                self.assertEqual(found.rss, [sample['rss'] // 4096 * 4096 for sample in report['memory']])
+                stacks = {}
+                for stack in report['stacks']:
+                    if stack['kind'] != 'vm-internal' and stack['size']['count']:
+                        frames = tuple((frame['function'], frame['file'] or '', frame['line'] or 0) for frame in stack['frames']
+                                       if frame['function'])
+                        stacks[frames] = stacks.get(frames, 0) + stack['impacting']['bytes']
+                nameless = {}
+                for stack, figure in found.stacks.items():
+                    frames = tuple(frame for frame in stack if '+0x' not in frame[0] and not frame[0].startswith(('0x', '(')))
+                    nameless[frames] = nameless.get(frames, 0) + figure
+                self.assertEqual(nameless, stacks, (name, interval))
+
+    def test_heaptrack_refuses(self):
+        answer = memwatch('export', 'two.mw', '--to', 'heaptrack', '-o', os.path.join(self.directory, 'it.gz'), status=1)
+        self.assertIn('there are 2 processes, and a heaptrack file has the events of one. Choose one', answer)
+        found = mwexport.Heaptrack(self.export('two', '', 'heaptrack', '--pid', '10955'))
+        wanted = mwexport.wanted(json.loads(memwatch('report', 'two.mw', '--pid', '10955', '--quiet', '--json', '-')))
+        self.assertEqual(found.totals, {measure: wanted[measure] for measure in found.totals})
+        for arguments in (('export', 'jump.mw', '--to', 'heaptrack', '-o', f'{self.directory}/it.zst'),
+                          ('report', 'jump.mw', '--export', f'heaptrack:{self.directory}/it.zst')):
+            answer = memwatch(*arguments, status=2)
+            self.assertIn('does not end in .gz: a heaptrack file is opened only by such a name. Name it', answer)
+            self.assertEqual(answer.count('\n'), 1, answer)
+        self.assertEqual(os.listdir(self.directory), ['two.heaptrack.gz'])
+
     def test_sqlite(self):
         for name, case in cases():
             with self.subTest(name=name, case=case):
@@ -179,10 +246,11 @@ class Exports(unittest.TestCase):
         self.assertEqual(answers['jump'][1][0]['function'], answers['jump'][2][0]['function'])
 
     def test_beside_a_report(self):
-        paths = {form: os.path.join(self.directory, form) for form in ('pprof', 'collapsed', 'dhat')}
+        paths = {form: os.path.join(self.directory, form + SUFFIXES.get(form, ''))
+                 for form in ('pprof', 'heaptrack', 'collapsed', 'dhat')}
         text = memwatch('report', 'jump.mw', *(word for form, path in paths.items() for word in ('--export', f'{form}:{path}')))
         self.assertIn(b'leak_session_record', text)
-        self.assertEqual(sorted(os.listdir(self.directory)), sorted(paths))
+        self.assertEqual(sorted(os.listdir(self.directory)), sorted(os.path.basename(path) for path in paths.values()))
         for form, path in paths.items():
             alone = self.export('jump', '', form)
             with open(path, 'rb') as one, open(alone, 'rb') as other:
@@ -203,6 +271,7 @@ class Exports(unittest.TestCase):
                 (['jump.mw', '--to', 'pprof', '--to', 'dhat'], '--to pprof and --to dhat are both given'),
                 (['jump.mw', '--to', 'collapsed', '--measure', 'peak'], "--measure 'peak': no such measure"),
                 (['jump.mw', '--to', 'dhat', '--filter', 'type:freed'], 'Leave type: out of the filter'),
+                (['jump.mw', '--to', 'heaptrack', '--filter', 'type:freed'], 'a heaptrack file has the events, where what becomes'),
                 (['jump.mw', '--to', 'collapsed', '-o', 'jump.mw', '--force'], "--output 'jump.mw' is the recording itself"),
                 (['--to', 'collapsed'], 'no recording is given')):
             answer = memwatch('export', *arguments, status=2)
@@ -218,8 +287,8 @@ class Exports(unittest.TestCase):
 
     def test_files(self):
         """A file of somebody else's is not replaced, one of the same format is; what fails leaves what was there."""
-        path = os.path.join(self.directory, 'file')
-        for form in ('pprof', 'collapsed', 'speedscope', 'callgrind', 'dhat', 'sqlite'):
+        for form in ('pprof', 'collapsed', 'speedscope', 'callgrind', 'dhat', 'sqlite', 'heaptrack'):
+            path = os.path.join(self.directory, 'file' + SUFFIXES.get(form, ''))
             with open(path, 'w', encoding='utf-8') as file:
                 file.write('precious\n')
             self.assertIn('Give another name, or --force', memwatch('export', 'jump.mw', '--to', form, '-o', path, status=1))
@@ -274,11 +343,12 @@ class Exports(unittest.TestCase):
             if b'__asan_init' in file.read():
                 self.skipTest('AddressSanitizer keeps what was freed')
         path = os.path.join(self.directory, 'generated.mw')
-        for form in ('pprof', 'dhat'):
+        for form in ('pprof', 'dhat', 'heaptrack'):
             peaks = []
             for events in (500000, 4000000):
                 subprocess.run([GENERATE, path, str(events), '20000', '500'], stdout=subprocess.DEVNULL, timeout=120, check=True)
-                with subprocess.Popen([MEMWATCH, 'export', path, '--to', form, '-o', f'{path}.{form}', '--force']) as process:
+                with subprocess.Popen([MEMWATCH, 'export', path, '--to', form, '-o', f'{path}.{form}' + SUFFIXES.get(form, ''),
+                                       '--force']) as process:
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
                 self.assertEqual(process.returncode, 0)

@@ -9,7 +9,7 @@ import mwexport
 import mwlive
 import mwrec
 
-FORMATS = ('pprof', 'collapsed', 'speedscope', 'callgrind', 'dhat')
+FORMATS = ('pprof', 'heaptrack.gz', 'collapsed', 'speedscope', 'callgrind', 'dhat')  # files' names, too
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs', 'frames.py')
 
 
@@ -21,7 +21,7 @@ class Export(unittest.TestCase):
         return os.path.join(self.directory, name)
 
     def asked(self, *formats):
-        return [word for form in formats for word in ('--export', f'{form}:{self.path(form)}')]
+        return [word for form in formats for word in ('--export', f'{form.split(".")[0]}:{self.path(form)}')]
 
     def read(self, name):
         with open(self.path(name), 'rb') as file:
@@ -39,6 +39,9 @@ class Export(unittest.TestCase):
         _, total, totals = mwexport.dhat(self.path('dhat'))
         self.assertEqual(totals, wanted)
         self.assertGreaterEqual(total['gb'], total['eb'])
+        heaptrack = mwexport.Heaptrack(self.path('heaptrack.gz'))
+        self.assertEqual(heaptrack.totals, {measure: wanted[measure] for measure in heaptrack.totals})
+        self.assertEqual(heaptrack.peak, total['gb'])
         return pprof
 
     def observe(self, argv, *options):
@@ -54,14 +57,21 @@ class Export(unittest.TestCase):
         report, recording = self.observe([mwlive.target_path('deepstack'), '20', '1'], *self.asked(*FORMATS))
         pprof = self.check_totals(report)
         for form in FORMATS:
-            mwlive.memwatch(self, 'export', recording, '--to', form, '-o', self.path('again'), '--force')
-            self.assertEqual(self.read('again'), self.read(form), form)
+            mwlive.memwatch(self, 'export', recording, '--to', form.split('.')[0], '-o', self.path(f'again.{form}'))
+            self.assertEqual(self.read(f'again.{form}'), self.read(form), form)
         # A call that was inlined is another line of its caller's location.
         inlined = [numbers for numbers, lines in pprof.locations.items() if len(lines) > 1]
         names = [frame['function'] for stack in report['stacks'] for frame in stack['frames'] if frame['inlined']]
         self.assertEqual(bool(inlined), bool(names))
         for number in inlined:
             self.assertIn(pprof.locations[number][0][0], names)
+
+    def test_mappings_in_parts(self):
+        """What went of a mapping in parts is of sizes that never came."""
+        report, _ = self.observe([mwlive.target_path('vm')], *self.asked(*FORMATS))
+        self.check_totals(report)
+        lines = mwexport.Heaptrack(self.path('heaptrack.gz')).lines
+        self.assertGreater(sum(line.startswith('a ') for line in lines), len({line for line in lines if line.startswith('+ ')}))
 
     def test_python(self):
         """Frames of scripts have their functions, files and lines."""
@@ -104,11 +114,11 @@ class Export(unittest.TestCase):
             target.go()
         _, says = watch.communicate(timeout=mwlive.PATIENCE)
         self.assertEqual(watch.returncode, 1, says)
-        self.assertIn('there are 2 processes, and a DHAT file shows the peak of one', says)
+        self.assertIn('there are 2 processes, and a heaptrack file has the events of one', says)
         for target in targets:
             target.done()
             target.finish()
-        self.assertFalse(os.path.exists(self.path('dhat')))
+        self.assertFalse(os.path.exists(self.path('dhat')) or os.path.exists(self.path('heaptrack.gz')))
         wanted = mwexport.wanted({'processes': mwlive.load_reports(self.path('json'))})
         pprof = mwexport.Pprof(self.path('pprof'))
         self.assertEqual(pprof.totals, wanted)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exports as the programs read them that they are for. Each reader gives what that program says of the file: `totals`,
 four figures by measure (those that the format has), in bytes and blocks."""
+import gzip
 import json
 import os
 import re
@@ -119,6 +120,75 @@ class Callgrind:
                 self.totals = dict(zip(MEASURES, figures))
             else:
                 self.functions[match[5]] = dict(zip(MEASURES, figures))
+
+
+# --- heaptrack -----------------------------------------------------------------------------------------------------------
+
+class Heaptrack:
+    """What heaptrack_print says of the file: `totals` (it has no number of what was not freed), the peak, and the lines of its
+    summary. It rounds bytes there: they are the sums of what it writes for flame graphs, and of its histogram of sizes. And what
+    the lines say, read here: what was not freed by stack, with inlined calls, innermost first."""
+
+    def __init__(self, path):
+        sums, self.histogram = {}, {}
+        with tempfile.TemporaryDirectory() as directory:
+            for cost in ('allocations', 'leaked', 'peak'):
+                stacks, sizes = os.path.join(directory, 'stacks'), os.path.join(directory, 'sizes')
+                # Known leaks of system libraries are left out otherwise.
+                done = subprocess.run(['heaptrack_print', '--disable-builtin-suppressions', '-F', stacks, '--flamegraph-cost-type', cost,
+                                       '-H', sizes, path], stdin=subprocess.DEVNULL, capture_output=True, encoding='utf-8',
+                                      timeout=120, check=False)
+                assert (done.returncode, done.stderr) == (0, ''), done.stderr
+                with open(stacks, encoding='utf-8') as file:
+                    sums[cost] = sum(int(line.rsplit(' ', 1)[1]) for line in file)
+                with open(sizes, encoding='utf-8') as file:
+                    self.histogram = dict([int(word) for word in line.split()] for line in file)
+        self.says = dict(re.findall(r'^([a-zA-Z() ]+): (\S+)', done.stdout, re.M))
+        assert int(self.says['calls to allocation functions']) == sums['allocations'], (self.says, sums)
+        self.peak = sums['peak']
+        self.totals = {'inuse_space': sums['leaked'], 'alloc_objects': sums['allocations'],
+                       'alloc_space': sum(size * count for size, count in self.histogram.items())}
+        with gzip.open(path, 'rt', encoding='utf-8', newline='\n') as file:
+            self.lines = file.read().splitlines()
+        self.replay()
+
+    def replay(self):
+        """Every line names what is there already, time goes on, and nothing goes that did not come."""
+        strings, places, traces, kinds = [''], [None], [()], []
+        self.stacks, self.times, self.rss, outstanding, most, seen = {}, [0], [], 0, 0, 0
+        for line in self.lines:
+            mode, rest = line[0], line[2:]
+            if mode == 's':
+                strings.append(rest)
+                continue
+            if mode in 'vXIA':
+                continue
+            numbers = [int(word, 16) for word in rest.split()]
+            if mode == 'i':
+                places.append(tuple((strings[function], strings[file], number)
+                                    for function, file, number in zip(*[iter(numbers[2:])] * 3)))
+            elif mode == 't':
+                traces.append(places[numbers[0]] + traces[numbers[1]])
+            elif mode == 'a':
+                kinds.append((numbers[0], traces[numbers[1]]))
+            elif mode in '+-':
+                size, stack = kinds[numbers[0]]
+                size = size if mode == '+' else -size
+                outstanding += size
+                most = max(most, outstanding)
+                # heaptrack_gui counts on it, but for those of which nothing comes.
+                assert mode == '-' or numbers[0] <= seen, line
+                seen += mode == '+' and numbers[0] == seen
+                self.stacks[stack] = self.stacks.get(stack, 0) + size
+                assert self.stacks[stack] >= 0, line
+            elif mode == 'c':
+                assert numbers[0] > self.times[-1], line
+                self.times.append(numbers[0])
+            else:
+                assert mode == 'R', line
+                self.rss.append(numbers[0] * 4096)
+        assert (outstanding, most) == (self.totals['inuse_space'], self.peak), (outstanding, most, self.totals, self.peak)
+        assert len(set(strings)) == len(strings) and len(set(places)) <= len(places)
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------------

@@ -60,13 +60,31 @@ static json_t *json_of(const char *name, const struct mw_export *export)
 		.function = (name), .module = "/bin/program", .address = (at)                                          \
 	}
 
+/* All that came and went; NULL: nothing. */
+struct events {
+	const struct mw_export_event *items;
+	size_t count;
+};
+
+static struct mw_error *read_events(void *context, mw_export_take *take, void *taker)
+{
+	const struct events *events = context;
+
+	for (size_t i = 0; events && i < events->count; i++)
+		take(taker, &events->items[i]);
+	return NULL;
+}
+
 /* A process with these stacks, each with that many bytes in one block that was not freed. */
 #define EXPORT(...)                                                                                                    \
 	struct mw_report_stack stacks[] = {__VA_ARGS__};                                                               \
 	struct mw_export_sample samples[SIZE(stacks)];                                                                 \
 	struct mw_report report = {.target = {.pid = 7, .comm = "it"}, .window = {.to = 1}};                           \
-	const struct mw_export_process process = {                                                                     \
-		.report = &report, .samples = samples, .sample_count = SIZE(stacks), .peak_at = 0.5};                  \
+	struct mw_export_process process = {.report = &report,                                                         \
+					    .samples = samples,                                                        \
+					    .sample_count = SIZE(stacks),                                              \
+					    .peak_at = 0.5,                                                            \
+					    .read_events = read_events};                                               \
 	const struct mw_export export = {.processes = &process, .count = 1};                                           \
                                                                                                                        \
 	for (size_t i = 0; i < SIZE(stacks); i++)                                                                      \
@@ -159,6 +177,74 @@ static void test_hostile_pprof(void **state)
 }
 
 /* A function that is on a stack three times is three, so that sums with what is called are right. */
+/* Every line of it. Numbers are hexadecimal, and what is named is written before, once. */
+static void test_heaptrack(void **state)
+{
+	static struct mw_report_frame first[] =
+		{{.function = "in", .file = "a.c", .line = 3, .inlined = true},
+		 {.function = "of\n", .module = "/bin/program", .file = "b.c", .line = 31, .address = 0xabc},
+		 FRAME("main", 2)},
+				      second[] = {FRAME("other", 3), FRAME("main", 2)};
+	EXPORT(STACK(first), STACK(second));
+	const struct mw_export_event items[] = {
+		{.time_ns = 2000000999, .stack = &stacks[0], .bytes = 64, .blocks = 1},
+		{.time_ns = 2003999999, .stack = &stacks[0], .bytes = 16, .part = true, .blocks = 1, .gone = true},
+		{.time_ns = 2003999999, .stack = &stacks[1], .bytes = 64, .blocks = 2},
+		{.time_ns = 2018000000, .stack = NULL, .bytes = 0, .blocks = 1},
+		{.time_ns = 2018000001, .stack = &stacks[0], .bytes = 48, .part = true, .blocks = 1, .gone = true},
+		{.time_ns = 2019000000, .stack = &stacks[1], .bytes = 64, .blocks = 2, .gone = true},
+	};
+	struct events events = {items, SIZE(items)};
+	struct mw_report_sample memory[] = {{.at = 2.0025, .rss = 8192}, {.at = 2.5, .rss = 1 << 20}};
+	size_t size, length;
+	char *bytes, *text;
+
+	(void)state;
+	process.events = &events;
+	samples[0].kind = MW_KIND_VM;
+	report.stacks = stacks;
+	report.stack_count = SIZE(stacks);
+	report.memory = memory;
+	report.memory_count = SIZE(memory);
+	report.target.limit = (struct mw_memory_limit){.bytes = 1 << 20, .of = MW_LIMIT_MACHINE};
+	report.window.from = 2;
+	report.window.to = 3;
+	bytes = written("heaptrack", &export, &size);
+	text = inflated(bytes, size, &length);
+	assert_string_equal(text, "v 10200 2\nX it\nI 1000 100\nA\n"
+				  "s /bin/program\ns main\ni 2 1 2 0 0\nt 1 0\n"
+				  "s in\ns a.c\ns of\\x0a\ns b.c\ni abc 1 3 4 3 5 6 1f\nt 2 1\n"
+				  "a 40 2\ns other\ni 3 1 7 0 0\nt 3 1\na 40 3\n"
+				  "s (no stack)\ni 0 0 8 0 0\nt 4 0\na 0 4\na 10 2\na 30 2\n"
+				  "+ 0\nc 2\nR 2\nc 3\n- 3\n+ 1\n+ 1\nc 12\n+ 2\n- 4\nc 13\n- 1\n- 1\n"
+				  "c 1f4\nR 100\nc 3e8\n");
+	free(text);
+	free(bytes);
+}
+
+/* Blocks are sampled that stand for more than can be written. */
+static void test_heaptrack_refuses(void **state)
+{
+	static struct mw_report_frame frames[] = {FRAME("leaf", 1)};
+	EXPORT(STACK(frames));
+	struct mw_error *err;
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(stream);
+	samples[0].sums.fates[MW_FATE_TRANSIENT].count = 1000000000;
+	report.sampling.interval = 1;
+	err = format_of("heaptrack")->write(&export, stream);
+	assert_non_null(err);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_DATA);
+	assert_non_null(strstr(mw_error_text(err), "stand for 1000000001 ones"));
+	mw_error_destroy(err);
+	fclose(stream);
+	free(text);
+}
+
 static void test_recursion(void **state)
 {
 	static struct mw_report_frame frames[] = {FRAME("walk", 1), FRAME("step", 2), FRAME("walk", 3),
@@ -208,7 +294,7 @@ static void test_cut(void **state)
 static void test_nothing(void **state)
 {
 	const struct mw_report report = {.target = {.pid = 7}};
-	const struct mw_export_process process = {.report = &report};
+	const struct mw_export_process process = {.report = &report, .read_events = read_events};
 	const struct mw_export export = {.processes = &process, .count = 1};
 
 	(void)state;
@@ -252,6 +338,8 @@ UNIT_GROUP(export)
 		cmocka_unit_test(test_hostile_json),
 		cmocka_unit_test(test_hostile_callgrind),
 		cmocka_unit_test(test_hostile_pprof),
+		cmocka_unit_test(test_heaptrack),
+		cmocka_unit_test(test_heaptrack_refuses),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_dhat_merges),
 		cmocka_unit_test(test_cut),

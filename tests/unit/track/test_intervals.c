@@ -154,6 +154,41 @@ static void test_call_until(void **state)
 	assert_int_equal(told.fates[0].until_ns, 9);
 }
 
+/* After what the same event ends; what is back after a call that failed was there all the time. */
+static void test_births(void **state)
+{
+	struct rig *rig = *state;
+	struct told told = {0};
+
+	rig_alloc(rig, 1, 0x10, 1);
+	mw_track_watch(rig->track, tell, &told);
+	mw_track_watch_births(rig->track, tell, &told);
+	rig_alloc(rig, 20, 0x20, 2);
+	rig_alloc(rig, 12, 0x10, 3);
+	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 21, 0, 0x20, 0);
+	rig_heap(rig, MW_EVENT_REALLOC_FAIL, 22, 0, 0x20, 0);
+	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 23, 0, 0x20, 0);
+	rig_heap(rig, MW_EVENT_REALLOC_END, 24, 0, 0x30, 4);
+	rig_vm(rig, MW_EVENT_MAP, 25, 0, PAGE, 3 * PAGE);
+	rig_vm(rig, MW_EVENT_MAP, 26, 0, 2 * PAGE, PAGE);
+	assert_int_equal(told.count, 8);
+	assert_fate(&told.fates[0], 0x20, 2, 20, MW_TIME_UNKNOWN, true);
+	assert_int_equal(told.fates[0].since_ns, 20);
+	assert_fate(&told.fates[1], 0x10, 1, 1, 12, true);
+	assert_fate(&told.fates[2], 0x10, 3, 12, MW_TIME_UNKNOWN, true);
+	assert_int_equal(told.fates[2].since_ns, 20);
+	assert_int_equal(told.fates[2].stack, rig->heap);
+	assert_fate(&told.fates[3], 0x20, 2, 20, 23, true);
+	assert_fate(&told.fates[4], 0x30, 4, 24, MW_TIME_UNKNOWN, true);
+	assert_fate(&told.fates[5], PAGE, 3 * PAGE, 25, MW_TIME_UNKNOWN, true);
+	assert_int_equal(told.fates[5].kind, MW_KIND_VM);
+	assert_fate(&told.fates[6], 2 * PAGE, PAGE, 25, 26, false);
+	assert_fate(&told.fates[7], 2 * PAGE, PAGE, 26, MW_TIME_UNKNOWN, true);
+	mw_track_watch_births(rig->track, NULL, NULL);
+	rig_alloc(rig, 27, 0x40, 4);
+	assert_int_equal(told.count, 8);
+}
+
 static void test_call_across_the_begin(void **state)
 {
 	struct rig *rig = *state;
@@ -278,14 +313,9 @@ UNIT_GROUP(intervals)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_types),
-		TEST(test_late),
-		TEST(test_call_until),
-		TEST(test_same_time),
-		TEST(test_call_across_the_begin),
-		TEST(test_fates),
-		TEST(test_series),
-		TEST(test_series_doubles),
+		TEST(test_types),       TEST(test_late),   TEST(test_call_until),
+		TEST(test_same_time),   TEST(test_births), TEST(test_call_across_the_begin),
+		TEST(test_fates),       TEST(test_series), TEST(test_series_doubles),
 		TEST(test_end_of_time),
 	};
 

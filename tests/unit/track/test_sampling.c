@@ -515,12 +515,13 @@ static void on_fate(void *context, const struct mw_track_fate *fate)
 static void test_fates_and_an_interval(void **state)
 {
 	struct rig *rig = *state;
-	struct mw_amount sums[2] = {{0, 0}, {0, 0}};
+	struct mw_amount sums[2] = {{0, 0}, {0, 0}}, births[2] = {{0, 0}, {0, 0}};
 	struct mw_track_totals totals;
 	struct mw_error *err;
 
 	sampling_begins(rig);
 	mw_track_watch(rig->track, on_fate, sums);
+	mw_track_watch_births(rig->track, on_fate, births);
 	for (uint64_t i = 0; i < 100; i++)
 		sample(rig, i, 0x1000 + 16 * i, 64 + i, rig->heap);
 	for (uint64_t i = 0; i < 40; i++)
@@ -531,6 +532,7 @@ static void test_fates_and_an_interval(void **state)
 	rig_amount(totals.impacting, sums[0].count, sums[0].bytes);
 	rig_amount(totals.transient, sums[1].count, sums[1].bytes);
 	assert_int_equal(totals.spreads.transient.blocks, 40);
+	rig_amount(totals.size, births[0].count, births[0].bytes);
 
 	err = mw_track_interval(rig->track, 102);
 	assert_null(err);
