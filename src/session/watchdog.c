@@ -294,9 +294,11 @@ static void keep_only(int fds[], int count)
 	}
 	for (int i = 0; i < count; i++)
 		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, first + count);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
+		close(first + i);
 		fds[i] = fds[i] < 0 ? -1 : dup3(fds[i], first + i, O_CLOEXEC);
-	syscall(SYS_close_range, first + count, ~0U, 0);
+	}
+	closefrom(first + count);
 }
 
 /* The beginning of a file "/proc/NUMBER/NAME", NUMBER up to whatever stands behind its digits; "" where there is none.
@@ -334,7 +336,7 @@ static bool is_traced(const char *process)
 }
 
 /* A memwatch that is stopped keeps the processes from running that it traces: then it is to go on. */
-static void keep_going(int process, bool *was_stopped)
+static void keep_going(bool *was_stopped)
 {
 	char number[12], text[TEXT];
 	const char *name_end;
@@ -347,7 +349,7 @@ static void keep_going(int process, bool *was_stopped)
 	for (char **at = watchdog.argv + ARGUMENT_PROCESSES; stopped && *at && !traces; at++)
 		traces = is_traced(*at);
 	if (traces && *was_stopped)
-		syscall(SYS_pidfd_send_signal, process, SIGCONT, NULL, 0);
+		kill(getppid(), SIGCONT);
 	*was_stopped = stopped;
 }
 
@@ -359,8 +361,8 @@ static void await_end(int news, int process)
 	char byte;
 	ssize_t got;
 
-	while (news >= 0 && process >= 0 && poll(&word, 1, STOPPED_MS) <= 0)
-		keep_going(process, &was_stopped);
+	while (news >= 0 && poll(&word, 1, STOPPED_MS) <= 0)
+		keep_going(&was_stopped);
 	do
 		got = read(news, &byte, 1);
 	while (got < 0 && errno == EINTR);

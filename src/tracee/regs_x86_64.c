@@ -80,6 +80,7 @@ void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number,
 #define MAGIC1      0x46505853u
 #define MAGIC2      0x46505845u
 #define ALIGN       64
+#define READ_AREA   "read the vector registers of"
 
 /*
  * The frame that rt_sigreturn takes:
@@ -87,7 +88,7 @@ void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number,
  *      at        address of the restorer         where `ret` goes
  *      at + 8    struct ucontext                 the stack pointer in rt_sigreturn
  *      …         (room of a siginfo: the mark)
- *      64-aligned: what XSAVE saves, then a mark
+ *      64-aligned: what XSAVE saves, then a mark; or what FXSAVE saves
  */
 struct frame {
 	uint64_t restorer;
@@ -125,20 +126,39 @@ static size_t area_size(uint64_t features)
 	return size;
 }
 
-/* The thread's floating-point and vector registers, as a frame has them. Returns the size, the mark included. */
+/* The thread's floating-point and vector registers: what XSAVE saves, or FXSAVE on a CPU without that. */
+static struct mw_error *read_area(pid_t tid, void *out, size_t *size)
+{
+	struct iovec area = {.iov_base = out, .iov_len = *size};
+	struct mw_error *err = mw_tracee_request(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area, READ_AREA);
+
+	if (err && mw_error_errno(err) == ENODEV && *size >= FX_SIZE) {
+		mw_error_destroy(err);
+		area.iov_len = FX_SIZE;
+		err = mw_tracee_request(PTRACE_GETFPREGS, tid, 0, out, READ_AREA);
+	}
+	if (!err)
+		*size = area.iov_len;
+	return err;
+}
+
+/* The same, as a frame has them. Returns the size, the mark included; 0 where they can't be read. */
 static size_t put_area(pid_t tid, uint8_t *out, size_t capacity)
 {
-	struct iovec area = {.iov_base = out, .iov_len = capacity};
 	struct software software = {.magic = MAGIC1};
 	const uint32_t mark = MAGIC2;
 	uint64_t features;
-	size_t size;
+	size_t size, got = capacity;
 
-	if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) || area.iov_len < FX_SIZE + HEADER_SIZE)
+	if (!mw_error_none(read_area(tid, out, &got)))
+		return 0;
+	if (got == FX_SIZE)
+		return got;
+	if (got < FX_SIZE + HEADER_SIZE)
 		return 0;
 	memcpy(&features, out + FX_SIZE, sizeof(features));
 	size = area_size(features);
-	if (size == 0 || size > area.iov_len || size + sizeof(mark) > capacity)
+	if (size == 0 || size > got || size + sizeof(mark) > capacity)
 		return 0;
 	software.features = features | 3;
 	software.size = (uint32_t)size;
@@ -237,15 +257,14 @@ static size_t put_word(uint64_t word, uint64_t *out, size_t count, size_t room)
 struct mw_error *mw_regs_words(pid_t tid, const struct mw_tracee_regs *regs, uint64_t *out, size_t room, size_t *count)
 {
 	uint64_t area[AREA_OF_POINTERS / sizeof(uint64_t)], word;
-	struct iovec vector = {.iov_base = area, .iov_len = sizeof(area)};
-	size_t found = 0;
+	size_t found = 0, size = sizeof(area);
 
-	MW_TRY(mw_tracee_request(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &vector, "read the vector registers of"));
+	MW_TRY(read_area(tid, area, &size));
 	for (size_t i = 0; i < sizeof(regs->raw) / sizeof(word); i++) {
 		memcpy(&word, (const char *)&regs->raw + i * sizeof(word), sizeof(word));
 		found = put_word(word, out, found, room);
 	}
-	for (size_t i = 0; i < vector.iov_len / sizeof(area[0]); i++)
+	for (size_t i = 0; i < size / sizeof(area[0]); i++)
 		found = put_word(area[i], out, found, room);
 	*count = found;
 	return NULL;

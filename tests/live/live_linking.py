@@ -34,6 +34,10 @@ class Linking(unittest.TestCase):
                 report = self.check(name)
                 self.assertEqual(report['engine']['broken_stacks'], 0)
 
+    def test_without_libpthread(self):
+        """As before glibc 2.34: the thread's id is nowhere in its control block."""
+        self.check('simple_idless')
+
     def test_musl(self):
         self.check('simple_musl')
 

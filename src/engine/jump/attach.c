@@ -215,6 +215,7 @@ static void emit_unwinder(struct jump_process *process)
 /* What a thread's control block holds, and what id it should. */
 struct candidate {
 	uint8_t bytes[CONTROL_BLOCK];
+	mw_addr at;
 	size_t size;
 	uint32_t id;
 };
@@ -228,6 +229,7 @@ static bool read_block(const struct mw_quiet_thread *thread, struct candidate *o
 	    !mw_error_none(mw_status_read(thread->tid, &status)))
 		return false;
 	out->id = (uint32_t)status.ns_pid;
+	out->at = regs.general.thread_pointer;
 	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
 	out->size = mw_touched_peek(thread->tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
 	return out->size > 0;
@@ -248,6 +250,27 @@ static const uint32_t usual[] = {0x2d0 /* glibc */, 0x30 /* musl */, 0x38 /* mus
 
 #define USUAL (sizeof(usual) / sizeof(usual[0]))
 
+/*
+ * Before glibc 2.34 a first thread's id is 0 until libpthread has noted it, in a program without libpthread for ever: nobody
+ * looks at it then. Noted here it is what libpthread would note, and a forked child notes its own.
+ */
+static struct mw_error *note_first_id(const struct jump_process *process, pid_t tid, struct candidate *block)
+{
+	const uint32_t at = usual[0];
+	uint64_t words[3];
+	uint32_t id;
+
+	if (tid != process->pid || block->size < at + sizeof(id))
+		return NULL;
+	/* struct pthread begins with its own address, twice. */
+	memcpy(words, block->bytes, sizeof(words));
+	memcpy(&id, block->bytes + at, sizeof(id));
+	if (id || words[0] != block->at || words[2] != block->at)
+		return NULL;
+	memcpy(block->bytes + at, &block->id, sizeof(block->id));
+	return mw_remote_write(tid, block->at + at, &block->id, sizeof(block->id));
+}
+
 /* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
 static struct mw_error *find_tid_offset(struct jump_process *process)
 {
@@ -263,6 +286,7 @@ static struct mw_error *find_tid_offset(struct jump_process *process)
 
 		if (thread->sharing || !read_block(thread, block))
 			continue;
+		MW_TRY(note_first_id(process, thread->tid, block));
 		looked++;
 		for (size_t j = 0; j < sizeof(possible); j++)
 			possible[j] &= holds(block, j * sizeof(uint32_t));

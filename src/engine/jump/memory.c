@@ -11,6 +11,7 @@
  */
 #include "engine/jump/jump.h"
 
+#include "base/hash.h"
 #include "base/thread.h"
 #include "proc/memory_limit.h"
 
@@ -188,8 +189,9 @@ static struct mw_error *context_fill(struct jump_process *process, const struct 
 
 	context->guard = process->recorder.guard;
 	context->shared = process->recorder.memory.there;
-	if (getrandom(&context->cookie, sizeof(context->cookie), 0) != sizeof(context->cookie))
-		context->cookie = jump_clock_tick();
+	/* Before Linux 5.6 this could wait for minutes after boot, with the process stopped. */
+	if (getrandom(&context->cookie, sizeof(context->cookie), GRND_NONBLOCK) != sizeof(context->cookie))
+		context->cookie = mw_hash_mix(jump_clock_tick());
 	context->rdfsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
 	context->slots = context->shared + process->recorder.shared.geometry.slots;
 	context->filter = context->shared + process->recorder.shared.geometry.filter;
