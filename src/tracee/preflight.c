@@ -398,9 +398,10 @@ struct mw_error *mw_preflight_heap(pid_t pid)
 	if (fd >= 0 || errno != EACCES)
 		return NULL;
 	return mw_error_hint(
-		mw_error_create(MW_ERROR_DENIED, 0,
-				"the heap of process %d can't be looked at: %s belongs to another user and can't be opened",
-				(int)pid, path.text),
+		mw_error_create(
+			MW_ERROR_DENIED, 0,
+			"the heap of process %d can't be looked at: %s belongs to another user and can't be opened",
+			(int)pid, path.text),
 		"Run memwatch as root or as that user, or give it CAP_DAC_READ_SEARCH as well as CAP_SYS_PTRACE");
 }
 
