@@ -67,7 +67,7 @@ struct mw_export_process {
 	const struct mw_export_sample *samples; /* in the order of the report's stacks */
 	size_t sample_count;
 	double peak_at; /* seconds since the window's start; below 0: the format has not asked for the peak */
-	/* Have `take` told of every event of these blocks in the interval; NULL: the format has not asked for events. Errors:
+	/* Call `take` for each event of these blocks in the interval; NULL: the format has not asked for events. Errors:
 	 * those of reading them. */
 	struct mw_error *(*read_events)(void *events, mw_export_take *take, void *context)MW_MUST_CHECK;
 	void *events;

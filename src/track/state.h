@@ -126,7 +126,7 @@ struct mw_track {
 	bool settling; /* the window is over: figures stay as they are */
 	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */
 	void *fate_context;
-	void (*born)(void *context, const struct mw_track_fate *block); /* NULL: nobody is told of births */
+	void (*born)(void *context, const struct mw_track_fate *block); /* NULL: nobody watches births */
 	void *born_context;
 	struct mw_late late; /* blocks of late events, since somebody watches */
 };

@@ -15,7 +15,7 @@ struct mw_cells_options mw_samples_cells(const struct mw_filter *filter);
 struct mw_error *mw_samples_make(const struct mw_view_process *process, const struct mw_filter *filter,
 				 struct mw_export_sample **out, size_t *count) MW_MUST_CHECK;
 
-/* Who is told of the events of these blocks. */
+/* Who takes the events of these blocks. */
 struct mw_samples_events {
 	struct mw_view_process process;
 	struct mw_selection selection;
