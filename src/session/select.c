@@ -77,6 +77,9 @@ static struct mw_error *nobody(const struct mw_session_options *options, const c
 	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.200s': there is no such process%s", option,
 					       value, narrowed ? " that is also in the given group" : "");
 
+	if (!name && options->container)
+		return mw_error_hint(err, "'docker inspect -f {{.Id}} NAME' gives the id of a container of Docker's; "
+					  "'ps -eo pid,cgroup' shows those of all");
 	return mw_error_hint(err, name ? "It takes process ids and names; 'ps -e' lists those that run"
 				       : "It takes what 'ps -eo pid,user,comm,cgroup' shows of a process that runs");
 }
