@@ -250,25 +250,40 @@ static const uint32_t usual[] = {0x2d0 /* glibc */, 0x30 /* musl */, 0x38 /* mus
 
 #define USUAL (sizeof(usual) / sizeof(usual[0]))
 
+static bool has_glibc(const struct jump_process *process)
+{
+	MW_EACH(hook, process->survey.hooks.items, process->survey.hooks.count)
+		if (hook->glibc)
+			return true;
+	return false;
+}
+
+static struct mw_error *no_tid_offset(const struct jump_process *process)
+{
+	return MW_REFUSE("--engine trap can watch it",
+			 "where the C library of process %d keeps thread ids is not known", process->pid);
+}
+
 /*
  * Before glibc 2.34 a first thread's id is 0 until libpthread has noted it, in a program without libpthread for ever: nobody
- * looks at it then. Noted here it is what libpthread would note, and a forked child notes its own.
+ * looks at it then. Noted here it is what libpthread would note, and a forked child notes its own. `block` is of the only
+ * thread, which has its id nowhere.
  */
-static struct mw_error *note_first_id(const struct jump_process *process, pid_t tid, struct candidate *block)
+static struct mw_error *note_only_id(struct jump_process *process, const struct candidate *block)
 {
 	const uint32_t at = usual[0];
-	uint64_t words[3];
+	uint64_t words[4];
 	uint32_t id;
 
-	if (tid != process->pid || block->size < at + sizeof(id))
-		return NULL;
-	/* struct pthread begins with its own address, twice. */
+	if (!has_glibc(process) || block->size < at + sizeof(id))
+		return no_tid_offset(process);
+	/* glibc's struct pthread begins with its own address, twice, and whether there are more threads. */
 	memcpy(words, block->bytes, sizeof(words));
 	memcpy(&id, block->bytes + at, sizeof(id));
-	if (id || words[0] != block->at || words[2] != block->at)
-		return NULL;
-	memcpy(block->bytes + at, &block->id, sizeof(block->id));
-	return mw_remote_write(tid, block->at + at, &block->id, sizeof(block->id));
+	if (id || words[0] != block->at || words[2] != block->at || (uint32_t)words[3])
+		return no_tid_offset(process);
+	process->recorder.context.tid_offset = at;
+	return mw_remote_write(process->pid, block->at + at, &block->id, sizeof(block->id));
 }
 
 /* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
@@ -277,6 +292,7 @@ static struct mw_error *find_tid_offset(struct jump_process *process)
 	bool possible[CONTROL_BLOCK / sizeof(uint32_t)];
 	MW_FREE struct candidate *block = malloc(sizeof(*block));
 	size_t looked = 0;
+	pid_t tid = 0;
 
 	if (!block)
 		return mw_error_nomem();
@@ -286,7 +302,7 @@ static struct mw_error *find_tid_offset(struct jump_process *process)
 
 		if (thread->sharing || !read_block(thread, block))
 			continue;
-		MW_TRY(note_first_id(process, thread->tid, block));
+		tid = thread->tid;
 		looked++;
 		for (size_t j = 0; j < sizeof(possible); j++)
 			possible[j] &= holds(block, j * sizeof(uint32_t));
@@ -299,8 +315,7 @@ static struct mw_error *find_tid_offset(struct jump_process *process)
 			return NULL;
 		}
 	}
-	return MW_REFUSE("--engine trap can watch it",
-			 "where the C library of process %d keeps thread ids is not known", process->pid);
+	return looked == 1 && tid == process->pid ? note_only_id(process, block) : no_tid_offset(process);
 }
 
 static struct mw_error *put_in_code(struct jump_process *process, const struct mw_maps *maps, uint64_t rows_bytes)
