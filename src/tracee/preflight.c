@@ -397,12 +397,11 @@ struct mw_error *mw_preflight_heap(pid_t pid)
 
 	if (fd >= 0 || errno != EACCES)
 		return NULL;
-	return mw_error_hint(
-		mw_error_create(
-			MW_ERROR_DENIED, 0,
-			"the heap of process %d can't be looked at: %s belongs to another user and can't be opened",
-			(int)pid, path.text),
-		"Run memwatch as root or as that user, or give it CAP_DAC_READ_SEARCH as well as CAP_SYS_PTRACE");
+	return mw_error_hint(mw_error_create(MW_ERROR_DENIED, EACCES,
+					     "the heap of process %d can't be looked at: %s can't be opened", (int)pid,
+					     path.text),
+			     "It is the file of the process's user: run memwatch as root or as that user, or give it "
+			     "CAP_DAC_READ_SEARCH as well as CAP_SYS_PTRACE");
 }
 
 struct mw_error *mw_preflight_rival(pid_t pid)
