@@ -6,10 +6,7 @@
 
 #include <stdlib.h>
 
-/*
- * A pointer that goes back and forth between two places is missed by a pass in one of four cases, and all that go together
- * with it.
- */
+/* A pass misses a pointer that goes back and forth between two places in one of four cases, and all that move with it. */
 #define PASSES_STABLE 7u  /* after so many that change nothing what is lost is taken as certain */
 #define PASSES_MOST   20u /* what each of so many passes has missed is lost */
 

@@ -113,7 +113,7 @@ bool mw_auxv_read(pid_t tid, uint64_t type, uint64_t *value);
 /* /proc/sys/kernel/yama/ptrace_scope, 0 where there is none. */
 int mw_ptrace_scope(void);
 
-/* Is there a process or thread of that number? No signal need be allowed to be sent to it. */
+/* Is there a process or thread of that number? Also where memwatch may not send it signals. */
 bool mw_pid_exists(pid_t pid);
 /* Is `tid` a thread of process `pid`? */
 bool mw_is_thread_of(pid_t pid, pid_t tid);

@@ -47,7 +47,7 @@ static struct mw_error *check_suffix(const struct mw_export_format *format, cons
 	    (length > wanted && strcmp(file + length - wanted, format->suffix) == 0))
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-					     "the name '%.200s' does not end in %s: %s is opened only by such a name",
+					     "'%.200s' does not end in %s, and programs open %s only if its name does",
 					     file, format->suffix, format->what),
 			     "Name it %.200s%s", file, format->suffix);
 }
@@ -61,7 +61,7 @@ struct mw_error *mw_exports_check(const struct mw_export_wishes *wishes)
 	if (!format || !wishes->filter || !(mw_filter_columns(wishes->filter) & 1u << MW_COLUMN_TYPE))
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-					     "%s %s, where what becomes of blocks later is not known", format->what,
+					     "%s %s, where it is not known yet what becomes of a block", format->what,
 					     use_of(format)),
 			     "Leave type: out of the filter, or take another format than %s", format->name);
 }

@@ -78,8 +78,9 @@ static struct mw_error *nobody(const struct mw_session_options *options, const c
 					       value, narrowed ? " that is also in the given group" : "");
 
 	if (!name && options->container)
-		return mw_error_hint(err, "'docker inspect -f {{.Id}} NAME' gives the id of a container of Docker's; "
-					  "'ps -eo pid,cgroup' shows those of all");
+		return mw_error_hint(err,
+				     "A container of Docker's is known by its id, which 'docker inspect -f {{.Id}} "
+				     "NAME' prints; 'ps -eo pid,cgroup' shows the ids of all that run");
 	return mw_error_hint(err, name ? "It takes process ids and names; 'ps -e' lists those that run"
 				       : "It takes what 'ps -eo pid,user,comm,cgroup' shows of a process that runs");
 }

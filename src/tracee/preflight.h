@@ -25,8 +25,7 @@ struct mw_error *mw_preflight_proc(void) MW_MUST_CHECK;
  */
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
 
-/* May the heap of `pid`, which can be watched, be looked at: its memory, and what its descriptors hold? CAP_SYS_PTRACE is not
- * enough for these files. Errors: DENIED. */
+/* May the heap of `pid`, which can be watched, be looked at? CAP_SYS_PTRACE is not enough to open /proc/PID/mem. Errors: DENIED. */
 struct mw_error *mw_preflight_heap(pid_t pid) MW_MUST_CHECK;
 
 /*

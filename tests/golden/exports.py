@@ -198,7 +198,7 @@ class Exports(unittest.TestCase):
         for arguments in (('export', 'jump.mw', '--to', 'heaptrack', '-o', f'{self.directory}/it.zst'),
                           ('report', 'jump.mw', '--export', f'heaptrack:{self.directory}/it.zst')):
             answer = memwatch(*arguments, status=2)
-            self.assertIn('does not end in .gz: a heaptrack file is opened only by such a name. Name it', answer)
+            self.assertIn('does not end in .gz, and programs open a heaptrack file only if its name does. Name it', answer)
             self.assertEqual(answer.count('\n'), 1, answer)
         self.assertEqual(os.listdir(self.directory), ['two.heaptrack.gz'])
 
@@ -271,7 +271,7 @@ class Exports(unittest.TestCase):
                 (['jump.mw', '--to', 'pprof', '--to', 'dhat'], '--to pprof and --to dhat are both given'),
                 (['jump.mw', '--to', 'collapsed', '--measure', 'peak'], "--measure 'peak': no such measure"),
                 (['jump.mw', '--to', 'dhat', '--filter', 'type:freed'], 'Leave type: out of the filter'),
-                (['jump.mw', '--to', 'heaptrack', '--filter', 'type:freed'], 'a heaptrack file has the events, where what becomes'),
+                (['jump.mw', '--to', 'heaptrack', '--filter', 'type:freed'], 'a heaptrack file has the events, where it is not known yet'),
                 (['jump.mw', '--to', 'collapsed', '-o', 'jump.mw', '--force'], "--output 'jump.mw' is the recording itself"),
                 (['--to', 'collapsed'], 'no recording is given')):
             answer = memwatch('export', *arguments, status=2)

@@ -9,11 +9,6 @@ import mwlive
 import mwusers
 
 
-def children(pid):
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
-        return f.read().split()
-
-
 class Capability(unittest.TestCase):
     def target(self, name, *arguments):
         return mwusers.target_as(self, mwusers.need(self, mwusers.NOBODY), name, *arguments)
@@ -84,7 +79,7 @@ class Capability(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ''))
             report = json.loads(done.stdout)
             self.assertEqual(report['method'], 'fork')
-            self.assertEqual(children(target.pid), [])
+            self.assertEqual(mwlive.children(target.pid), [])
             lost = sum(group['blocks']['count'] for group in report['groups']
                        if group['size'] == 344 and group['verdict'] == 'definite')
             self.assertIn(lost, (each, each + 1))

@@ -27,11 +27,6 @@ def resident(pid):
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith('Rss:'))
 
 
-def children(pid):
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
-        return f.read().split()
-
-
 class Leaks(unittest.TestCase):
     def worked(self):
         target = mwlive.Target(self, 'loses')
@@ -56,7 +51,7 @@ class Leaks(unittest.TestCase):
         settled = resident(target.pid)
         self.assertEqual(heap(self, target.pid)[0]['rss'], settled)
         self.assertEqual(resident(target.pid), settled, 'looking has made the process larger')
-        self.assertEqual(children(target.pid), [], 'the copy is still there')
+        self.assertEqual(mwlive.children(target.pid), [], 'the copy is still there')
         for verdict in ('definite', 'indirect', 'possible', 'reachable'):
             grouped = [group['blocks'] for group in report['groups'] if group['verdict'] == verdict]
             self.assertEqual(report['leaks'][verdict], {key: sum(g[key] for g in grouped) for key in ('count', 'bytes')})
@@ -127,7 +122,7 @@ class Leaks(unittest.TestCase):
         self.assertRegex(mwlive.select(report, 'hold')[0]['holder'][0], r'^global held(\+\d+)? \(loses\.c:\d+\)$')
         self.assertIsNone(mwlive.select(report, 'drop')[0]['holder'])
         self.assertEqual(report['suspects'][0]['function'], 'drop')
-        self.assertEqual(children(target.pid), [])
+        self.assertEqual(mwlive.children(target.pid), [])
         again = subprocess.run([mwlive.config.memwatch, 'report', recording, '--leaks', '--quiet', '--json', '-'],
                                capture_output=True, timeout=mwlive.PATIENCE, check=True)
         with open(watch.json, 'rb') as f:
@@ -168,7 +163,7 @@ class Leaks(unittest.TestCase):
                 f.write(whole[:size])
             out, err = mwlive.memwatch(self, 'report', other, status=1)
             self.assertEqual((out, err.count('\n')), ('', 1), f'{size} bytes: {err}')
-        self.assertEqual(children(target.pid), [])
+        self.assertEqual(mwlive.children(target.pid), [])
         target.finish()
 
     def leaks_of(self, report, function):
