@@ -10,9 +10,10 @@ import mwlive
 
 NOBODY = ('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--')
 NO_SYS_ADMIN = ('setpriv', '--inh-caps=-sys_admin', '--bounding-set=-sys_admin', '--')
-ONLY_PTRACE = ('setpriv', '--inh-caps=-all,+sys_ptrace', '--bounding-set=-all,+sys_ptrace', '--')
-PTRACE_AND_READ = ('setpriv', '--inh-caps=-all,+sys_ptrace,+dac_read_search',
-                   '--bounding-set=-all,+sys_ptrace,+dac_read_search', '--')
+# CAP_SYS_NICE: it keeps up while other tests run.
+ONLY_PTRACE = ('setpriv', '--inh-caps=-all,+sys_ptrace,+sys_nice', '--bounding-set=-all,+sys_ptrace,+sys_nice', '--')
+PTRACE_AND_READ = ('setpriv', '--inh-caps=-all,+sys_ptrace,+sys_nice,+dac_read_search',
+                   '--bounding-set=-all,+sys_ptrace,+sys_nice,+dac_read_search', '--')
 NO_NEW_PRIVILEGES = ('setpriv', '--no-new-privs', '--')
 
 
