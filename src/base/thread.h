@@ -4,6 +4,7 @@
 #define MW_BASE_THREAD_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <time.h>
@@ -20,6 +21,14 @@ static inline int mw_thread_create(pthread_t *thread, const pthread_attr_t *attr
 	errnum = pthread_create(thread, attributes, run, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return errnum;
+}
+
+/* How many processors they may run on, 1 or more. */
+static inline unsigned mw_thread_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
 /* pthread_join() of one that may hang. False: it has not ended within so many seconds. */

@@ -638,13 +638,6 @@ void mw_scan_word(struct mw_scan *scan, mw_addr word, mw_addr at, uint32_t sourc
 
 /* --- the whole ------------------------------------------------------------------------------------------------------ */
 
-static unsigned cpus(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-}
-
 /* Without memory for it, all words are looked up. */
 static void keep_met(struct mw_scan *scan, size_t spans)
 {
@@ -672,7 +665,7 @@ struct mw_error *mw_scan_create(const struct mw_image *image, const struct mw_bl
 		return mw_error_nomem();
 	pthread_mutex_init(&scan->lock, NULL);
 	if (threads == 0)
-		threads = cpus();
+		threads = mw_thread_cpus();
 	if (threads > CPU_SETSIZE)
 		threads = CPU_SETSIZE;
 	scan->image = image;

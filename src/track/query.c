@@ -12,7 +12,7 @@ static void restart_tally(struct mw_tally *tally)
 
 	mw_series_deinit(&tally->series);
 	mw_series_deinit(&tally->births);
-	*tally = (struct mw_tally){.aofo = older, .kind = tally->kind, .cut = tally->cut};
+	*tally = (struct mw_tally){.aofo = older, .cut = tally->cut};
 }
 
 /* Those that are not in use are written anew before they are. */
@@ -26,15 +26,13 @@ static void mark_blocks(struct mw_track *track)
 }
 
 /* Blocks that calls hold which have begun and not ended. */
-static void mark_pending(struct mw_track *track, uint32_t id)
+static void mark_pending(const struct mw_track *track, uint32_t thread)
 {
-	while (id != MW_POOL_NONE) {
-		struct mw_pending *pending = mw_pool_at(&track->pending, id);
+	struct mw_pending *pending = mw_pending_find(track, thread, MW_PENDING_REALLOC);
 
+	for (; pending; pending = mw_pending_at(track, MW_PENDING_REALLOC, pending->next))
 		if (pending->holds == MW_PENDING_BLOCK)
 			pending->block.thread |= MW_THREAD_OLDER;
-		id = pending->next;
-	}
 }
 
 struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
@@ -52,7 +50,7 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, i);
 
 		thread->impacting = thread->transient = (struct mw_amount){0, 0};
-		mark_pending(track, thread->pending[MW_PENDING_REALLOC]);
+		mark_pending(track, i);
 	}
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
@@ -138,7 +136,7 @@ void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_s
 	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, id);
 
 	*out = (struct mw_track_stack){
-		.kind = (enum mw_kind)record->tally.kind,
+		.kind = mw_stack_table_kind(&track->stacks, id),
 		.hook = record->hook,
 		.cut = (enum mw_stack_cut)record->tally.cut,
 		.frame_count = record->frame_count,
@@ -287,13 +285,15 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	const struct mw_stack_table *stacks = &track->stacks;
 
 	out->blocks = mw_pool_memory(&track->ranges.ranges) + mw_pool_memory(&track->vm_blocks) +
-		      mw_pool_memory(&track->pending) + track->late.capacity * sizeof(*track->late.items) +
-		      mw_index_memory(&track->late.index) + sizeof(*track);
+		      track->late.capacity * sizeof(*track->late.items) + mw_index_memory(&track->late.index) +
+		      sizeof(*track);
+	for (uint32_t i = 0; i < MW_PENDING_FAMILIES; i++)
+		out->blocks += mw_pool_memory(&track->pending[i]);
 	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
 		out->blocks += (uint64_t)track->heap.shards[i].capacity * sizeof(struct mw_block_slot);
 	out->stacks = mw_pool_memory(&stacks->nodes) + mw_pool_memory(&stacks->records) +
 		      mw_index_memory(&stacks->node_index) + mw_index_memory(&stacks->record_index) +
-		      mw_map_memory(&stacks->code.exact) + mw_map_memory(&stacks->code.pieces);
+		      mw_map_memory(&stacks->code.exact) + mw_map_memory(&stacks->code.pieces) + stacks->kind_capacity;
 	for (uint32_t i = 0; i < stacks->records.used; i++) {
 		const struct mw_stack_record *record = mw_stack_table_at(stacks, i);
 
@@ -399,16 +399,14 @@ static bool visit_ranges(const struct walk *walk, uint32_t root)
 }
 
 /* Calls of one thread and family. */
-static bool visit_calls(const struct walk *walk, uint32_t id)
+static bool visit_calls(const struct walk *walk, uint32_t thread, enum mw_pending_family family)
 {
-	while (id != MW_POOL_NONE) {
-		const struct mw_pending *pending = mw_pool_at(&walk->track->pending, id);
+	const struct mw_pending *pending = mw_pending_find(walk->track, thread, family);
 
+	for (; pending; pending = mw_pending_at(walk->track, family, pending->next))
 		if (pending->holds == MW_PENDING_BLOCK ? !visit_block_of(walk, &pending->block, pending->interval)
 						       : !visit_ranges(walk, pending->ranges))
 			return false;
-		id = pending->next;
-	}
 	return true;
 }
 
@@ -418,7 +416,7 @@ static bool visit_pending(const struct walk *walk)
 
 	for (uint32_t i = 0; i < threads->records.used; i++)
 		for (uint32_t family = 0; family < MW_PENDING_FAMILIES; family++)
-			if (!visit_calls(walk, mw_thread_table_at(threads, i)->pending[family]))
+			if (!visit_calls(walk, i, family))
 				return false;
 	return true;
 }

@@ -568,7 +568,8 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 		const struct mw_replaced *gone = gone_of(track, i);
 		uint32_t at;
 
-		left[i] = record->tally.kind == MW_KIND_HEAP ? (double)record->tally.impacting.count : 0;
+		left[i] = mw_stack_table_kind(&track->stacks, i) == MW_KIND_HEAP ? (double)record->tally.impacting.count
+										 : 0;
 		kin.owner[i] = MW_STACK_NONE;
 		if (!gone || gone->older_count < 3)
 			continue;

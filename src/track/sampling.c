@@ -135,10 +135,8 @@ static struct mw_error *begin(struct mw_track *track)
 	sampling->total = spreads_of(&track->totals[MW_KIND_HEAP]);
 	sampling->exact = sampling->total.impacting.blocks + sampling->total.transient.blocks;
 	for (uint32_t i = 0; i < stacks; i++) {
-		const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, i)->tally;
-
-		if (tally->kind == MW_KIND_HEAP)
-			sampling->stacks[i] = spreads_of(tally);
+		if (mw_stack_table_kind(&track->stacks, i) == MW_KIND_HEAP)
+			sampling->stacks[i] = spreads_of(&mw_stack_table_at(&track->stacks, i)->tally);
 	}
 	track->sampling = sampling;
 	return NULL;

@@ -122,7 +122,7 @@ static struct mw_pending *call_of(const struct mw_track *track, uint32_t thread,
 	struct mw_pending *pending = mw_pending_find(track, thread, family);
 
 	while (pending && pending->holds == MW_PENDING_SETTLED)
-		pending = pending->next == MW_POOL_NONE ? NULL : mw_pool_at(&track->pending, pending->next);
+		pending = mw_pending_at(track, family, pending->next);
 	return pending;
 }
 
@@ -210,10 +210,11 @@ struct mw_error *mw_settle_event(struct mw_track *track, const struct mw_event *
 }
 
 /* Blocks that calls under way hold are back in the table, but where somebody else has the address by now. */
-static struct mw_error *put_back(struct mw_track *track, uint32_t id)
+static struct mw_error *put_back(struct mw_track *track, uint32_t thread)
 {
-	while (id != MW_POOL_NONE) {
-		struct mw_pending *pending = mw_pool_at(&track->pending, id);
+	struct mw_pending *pending = mw_pending_find(track, thread, MW_PENDING_REALLOC);
+
+	for (; pending; pending = mw_pending_at(track, MW_PENDING_REALLOC, pending->next)) {
 		struct mw_block old;
 		bool replaced;
 
@@ -223,7 +224,6 @@ static struct mw_error *put_back(struct mw_track *track, uint32_t id)
 			MW_TRY(mw_sampling_set_interval(track, pending->block.addr, pending->interval));
 			pending->holds = MW_PENDING_SETTLING;
 		}
-		id = pending->next;
 	}
 	return NULL;
 }
@@ -231,7 +231,7 @@ static struct mw_error *put_back(struct mw_track *track, uint32_t id)
 struct mw_error *mw_track_settle(struct mw_track *track)
 {
 	for (uint32_t i = 0; i < track->threads.records.used && !track->settling; i++)
-		MW_TRY(put_back(track, mw_thread_table_at(&track->threads, i)->pending[MW_PENDING_REALLOC]));
+		MW_TRY(put_back(track, i));
 	track->settling = true;
 	return NULL;
 }

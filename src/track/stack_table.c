@@ -91,8 +91,8 @@ static bool record_is(const struct mw_stack_table *table, uint32_t id, const str
 	const struct mw_stack_record *record = mw_stack_table_at(table, id);
 	uint32_t at = record->node;
 
-	if (record->frame_count != stack->count || record->hook != stack->hook || record->tally.kind != stack->kind ||
-	    record->tally.cut != stack->cut)
+	if (record->frame_count != stack->count || record->hook != stack->hook ||
+	    mw_stack_table_kind(table, id) != stack->kind || record->tally.cut != stack->cut)
 		return false;
 	for (uint32_t i = 0; i < stack->count; i++) {
 		const struct mw_stack_node *node = mw_pool_at(&table->nodes, at);
@@ -116,6 +116,7 @@ void mw_stack_table_deinit(struct mw_stack_table *table)
 	mw_map_deinit(&table->code.exact);
 	mw_map_deinit(&table->code.pieces);
 	free(table->code.frames);
+	free(table->kinds);
 	mw_index_deinit(&table->record_index);
 	mw_index_deinit(&table->node_index);
 	mw_pool_deinit(&table->records);
@@ -161,14 +162,15 @@ static struct mw_error *intern(struct mw_stack_table *table, const struct mw_raw
 		MW_TRY(intern_node(table, &wanted, &node));
 	}
 	MW_TRY(mw_pool_reserve(&table->records, 1));
-	if (!mw_index_reserve(&table->record_index, record_hash, &table->records))
+	if (!mw_index_reserve(&table->record_index, record_hash, &table->records) ||
+	    !MW_VECTOR_ROOM(table->kinds, table->records.used, table->kind_capacity))
 		return mw_error_nomem();
+	table->kinds[table->records.used] = (uint8_t)stack->kind;
 	record = mw_stack_table_at(table, mw_pool_take(&table->records));
 	record->node = node;
 	record->frame_count = stack->count;
 	record->hook = stack->hook;
 	record->hash = hash;
-	record->tally.kind = (uint8_t)stack->kind;
 	record->tally.cut = (uint8_t)stack->cut;
 	*id = mw_index_put(&table->record_index, hash);
 	return NULL;

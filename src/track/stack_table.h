@@ -51,6 +51,8 @@ struct mw_stack_record {
 struct mw_stack_table {
 	struct mw_pool nodes, records; /* none is given back: their numbers are those of the indexes */
 	struct mw_index node_index, record_index;
+	uint8_t *kinds; /* of the records, which most events ask for: apart from what changes */
+	size_t kind_capacity;
 	struct mw_code_table code;
 };
 
@@ -62,6 +64,11 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 static inline struct mw_stack_record *mw_stack_table_at(const struct mw_stack_table *table, uint32_t id)
 {
 	return MW_POOL_AT(&table->records, struct mw_stack_record, id);
+}
+
+static inline enum mw_kind mw_stack_table_kind(const struct mw_stack_table *table, uint32_t id)
+{
+	return (enum mw_kind)table->kinds[id];
 }
 
 #endif

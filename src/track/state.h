@@ -109,26 +109,77 @@ struct mw_late {
 	struct mw_index index; /* of the items */
 };
 
+/*
+ * Where what is kept of blocks and stacks is larger than a processor's cache, events are taken many at a time: the heap blocks
+ * that they are about are found (and put in and taken out), then what is known of them by then is counted in the same order.
+ * So memory is fetched ahead for both, and both can be done at the same time (counter.h). A step is what is counted at once.
+ */
+enum mw_step_type {
+	MW_STEP_ALLOC,      /* `block` came to be … */
+	MW_STEP_REALLOC,    /* … as realloc's new one */
+	MW_STEP_FREE,       /* `block` was freed */
+	MW_STEP_END,        /* `block` went: realloc took it, or its free was missed */
+	MW_STEP_FREE_OLDER, /* `block`, from before the window, was freed; its stack is the caller's */
+	MW_STEP_END_OLDER,  /* realloc took such a block */
+	MW_STEP_REPLACE,    /* realloc's new block, of `bytes`, took the place of `block` */
+	MW_STEP_VM,         /* `event`, of mapped memory */
+};
+
+struct mw_step {
+	struct mw_block block;
+	union {
+		uint64_t died_ns;
+		uint64_t bytes;
+		const struct mw_event *event; /* the caller's */
+	};
+	uint64_t now_ns; /* the event's time */
+	uint32_t thread; /* the event's */
+	uint32_t
+		caller; /* the stack of a call that freed an older block, or MW_STACK_NONE; MW_STEP_REPLACE: realloc's */
+	uint8_t type;   /* enum mw_step_type */
+	bool older;     /* MW_STEP_REPLACE: `block` is from before the window */
+};
+
+#define MW_STEPS_EVENT 4U                     /* that an event takes at most */
+#define MW_STEPS_MAX   (64U + MW_STEPS_EVENT) /* what is in them stays in the innermost cache */
+
+struct mw_steps {
+	uint32_t count;
+	struct mw_step items[MW_STEPS_MAX];
+};
+
+#define MW_CACHE_LINE 64u
+
+struct mw_counter;
+
 struct mw_track {
 	struct mw_block_table heap;
-	struct mw_range_tree ranges; /* owners are numbers in vm_blocks, or MW_VM_BEFORE */
-	struct mw_pool vm_blocks;
-	struct mw_pool pending;
+	struct mw_pool pending[MW_PENDING_FAMILIES];
 	struct mw_stack_table stacks;
 	struct mw_thread_table threads;
-	struct mw_pool replaced; /* struct mw_replaced */
-	struct mw_class_flows flows;
 	struct mw_sampling *sampling; /* NULL: every block is recorded, as far as is known */
-	struct mw_tally totals[MW_KIND_COUNT];
+	struct mw_counter *counter;   /* NULL: there is none */
 	struct mw_series_clock clock;
-	uint64_t now_ns; /* the latest time of all events until now */
 	uint64_t missed;
 	bool settling; /* the window is over: figures stay as they are */
+	bool alone;    /* there is to be no counter */
+	/* From so many bytes of what is kept events are taken in steps, and from so many events at a time with a counter. */
+	size_t steps_from, counter_from;
+	bool has_stackless[MW_KIND_COUNT]; /* there is a stack for what has none (mw_account_stack()) */
 	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */
 	void *fate_context;
 	void (*born)(void *context, const struct mw_track_fate *block); /* NULL: nobody watches births */
 	void *born_context;
 	struct mw_late late; /* blocks of late events, since somebody watches */
+
+	/* What is written while steps are counted, apart from what is read and written while blocks are found. */
+	char apart[MW_CACHE_LINE];
+	uint64_t now_ns;             /* the latest time of all events until now */
+	struct mw_range_tree ranges; /* owners are numbers in vm_blocks, or MW_VM_BEFORE */
+	struct mw_pool vm_blocks;
+	struct mw_pool replaced; /* struct mw_replaced */
+	struct mw_tally totals[MW_KIND_COUNT];
+	struct mw_class_flows flows;
 };
 
 /* Tell who watches. Whoever fills in a fate first asks whether anybody does. */
@@ -165,9 +216,9 @@ static inline MW_MUST_CHECK struct mw_error *mw_pending_push(struct mw_track *tr
 	struct mw_pending *pending;
 	uint32_t id;
 
-	MW_TRY(mw_pool_reserve(&track->pending, 1));
-	id = mw_pool_take(&track->pending);
-	pending = mw_pool_at(&track->pending, id);
+	MW_TRY(mw_pool_reserve(&track->pending[family], 1));
+	id = mw_pool_take(&track->pending[family]);
+	pending = mw_pool_at(&track->pending[family], id);
 	pending->next = thread->pending[family];
 	pending->holds = MW_PENDING_NOTHING;
 	pending->interval = 0;
@@ -179,13 +230,17 @@ static inline MW_MUST_CHECK struct mw_error *mw_pending_push(struct mw_track *tr
 	return NULL;
 }
 
+/* NULL for MW_POOL_NONE. */
+static inline struct mw_pending *mw_pending_at(const struct mw_track *track, enum mw_pending_family family, uint32_t id)
+{
+	return id == MW_POOL_NONE ? NULL : mw_pool_at(&track->pending[family], id);
+}
+
 /* The newest call of this family that the thread has open, or NULL. */
 static inline struct mw_pending *mw_pending_find(const struct mw_track *track, uint32_t thread,
 						 enum mw_pending_family family)
 {
-	uint32_t id = mw_thread_table_at(&track->threads, thread)->pending[family];
-
-	return id == MW_POOL_NONE ? NULL : mw_pool_at(&track->pending, id);
+	return mw_pending_at(track, family, mw_thread_table_at(&track->threads, thread)->pending[family]);
 }
 
 /* Forget what mw_pending_find() found. */
@@ -194,8 +249,8 @@ static inline void mw_pending_drop(struct mw_track *track, uint32_t thread, enum
 	uint32_t *link = &mw_thread_table_at(&track->threads, thread)->pending[family];
 	uint32_t id = *link;
 
-	*link = ((const struct mw_pending *)mw_pool_at(&track->pending, id))->next;
-	mw_pool_give(&track->pending, id);
+	*link = mw_pending_at(track, family, id)->next;
+	mw_pool_give(&track->pending[family], id);
 }
 
 /*
@@ -295,6 +350,16 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_aofi(struct mw_track *tr
 	mw_tally_aofi(&mw_stack_table_at(&track->stacks, stack)->tally, bytes);
 	return NULL;
 }
+
+/* --- events of the heap (heap.c), whose threads and stacks have been checked ----------------------------------- */
+
+/* Find the event's block and count it. Errors: MEMORY. */
+struct mw_error *mw_heap_event(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+/* The first half, of any event: add what is to be counted to `steps`, which has room for it. Errors: MEMORY. */
+struct mw_error *mw_steps_find(struct mw_track *track, const struct mw_event *event,
+			       struct mw_steps *steps) MW_MUST_CHECK;
+/* The second half. Where memory for series is wanting all else is counted. */
+struct mw_error *mw_steps_count(struct mw_track *track, const struct mw_steps *steps) MW_MUST_CHECK;
 
 /* --- mapped memory, blocks of which may go in parts (vm.c) ----------------------------------------------------- */
 

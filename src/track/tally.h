@@ -54,7 +54,7 @@ struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
 	uint16_t known;          /* up to which moment its series are */
-	uint8_t kind, cut;       /* of a stack: what it is of */
+	uint8_t cut;             /* of a stack */
 	struct mw_series series; /* of a stack: of impacting.bytes */
 	struct mw_series births; /* … and of impacting.count + transient.count */
 	struct mw_amount aofi, aofo;
@@ -63,6 +63,13 @@ struct mw_tally {
 };
 
 struct mw_error *mw_tally_catch_up(struct mw_tally *tally, const struct mw_series_clock *clock) MW_MUST_CHECK;
+/* Let the processor fetch what mw_tally_catch_up() writes to. */
+static inline __attribute__((always_inline)) void mw_tally_prefetch(const struct mw_tally *tally)
+{
+	__builtin_prefetch(tally->series.values + __builtin_popcountll(tally->series.changes), 1);
+	__builtin_prefetch(tally->births.values + __builtin_popcountll(tally->births.changes), 1);
+}
+
 /* What a stack has is about to change. Errors: MEMORY. */
 static inline MW_MUST_CHECK struct mw_error *mw_tally_follow(struct mw_tally *tally,
 							     const struct mw_series_clock *clock)

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/vector.h"
+#include "track/counter.h"
 #include "track/state.h"
 
 #include <stdlib.h>
@@ -171,167 +172,6 @@ void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const st
 	track->fate_context = context;
 }
 
-/* --- the heap -------------------------------------------------------------------------------------------- */
-
-static __attribute__((cold, noinline)) void tell(const struct mw_track *track, struct mw_block block, uint64_t died_ns)
-{
-	mw_track_tell(track, (struct mw_track_fate){
-				     .addr = block.addr,
-				     .bytes = block.bytes,
-				     .size = block.bytes,
-				     .born_ns = block.time_ns,
-				     .died_ns = died_ns,
-				     .stack = block.stack,
-				     .thread = block.thread,
-				     .kind = MW_KIND_HEAP,
-				     .last = true,
-			     });
-}
-
-static inline __attribute__((always_inline)) struct mw_error *end_block(struct mw_track *track,
-									const struct mw_block *block, uint64_t time_ns)
-{
-	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
-
-	if (mw_track_is_watched(track))
-		tell(track, *block, time_ns);
-	mw_class_flows_gone(&track->flows, block->bytes, mw_account_is_older(&account));
-	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
-}
-
-/* A block from before the window went; `stack` is whose call it was, or MW_STACK_NONE. */
-static inline __attribute__((always_inline)) struct mw_error *
-end_unknown(struct mw_track *track, mw_addr addr, uint64_t bytes, uint32_t stack, uint64_t time_ns)
-{
-	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, stack, &stack));
-	if (mw_track_is_watched(track)) {
-		struct mw_block block = {addr, bytes, MW_TIME_UNKNOWN, stack, UINT32_MAX};
-
-		tell(track, block, time_ns);
-	}
-	if (__builtin_expect(bytes == MW_SIZE_UNKNOWN, 0))
-		MW_TRY(mw_class_flows_gone_unknown(&track->flows, addr));
-	else
-		mw_class_flows_gone_older(&track->flows, bytes);
-	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
-}
-
-static struct mw_recent *recent_of(const struct mw_track *track, const struct mw_event *event)
-{
-	return &mw_thread_table_at(&track->threads, event->thread)->recent;
-}
-
-static __attribute__((noinline)) struct mw_error *take_alloc(struct mw_track *track, const struct mw_event *event)
-{
-	struct mw_account account = {MW_KIND_HEAP, event->stack, event->thread};
-	struct mw_block block, old;
-	struct mw_error *err = NULL;
-	bool replaced;
-
-	if (event->addr == 0)
-		return NULL;
-	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &account.stack));
-	block = (struct mw_block){event->addr, event->size, event->time_ns, account.stack, event->thread};
-	MW_TRY(mw_block_table_insert(&track->heap, &block, &old, &replaced));
-	/* Two blocks cannot share an address: the free of the old one was missed. It goes first, so that
-	 * the peak never holds both. */
-	if (__builtin_expect(replaced, 0)) {
-		track->missed++;
-		err = end_block(track, &old, event->time_ns);
-	}
-	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
-	if (__builtin_expect(track->born != NULL, 0))
-		mw_track_tell_birth(track, &block, MW_KIND_HEAP, (struct mw_weight){0});
-	mw_class_flows_born(&track->flows, block.bytes);
-	if (__builtin_expect(track->flows.pages.count != 0, 0))
-		mw_class_flows_see_page(&track->flows, block.addr, block.bytes);
-	if (event->type == MW_EVENT_ALLOC)
-		err = mw_track_first_error(err, mw_replaced_alloc(track, recent_of(track, event), &block));
-	return err;
-}
-
-static __attribute__((noinline)) struct mw_error *take_free(struct mw_track *track, const struct mw_event *event)
-{
-	struct mw_block block;
-
-	if (event->addr == 0)
-		return NULL;
-	if (mw_block_table_remove(&track->heap, event->addr, &block))
-		return mw_track_first_error(end_block(track, &block, event->time_ns),
-					    mw_replaced_free(track, recent_of(track, event), &block));
-	MW_TRY(end_unknown(track, event->addr, event->size, event->stack, event->time_ns));
-	return mw_replaced_free_older(
-		track, recent_of(track, event), event->stack,
-		event->size == MW_SIZE_UNKNOWN ? mw_class_flows_page_size(&track->flows, event->addr) : event->size);
-}
-
-static __attribute__((noinline)) struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)
-{
-	struct mw_pending *pending;
-
-	MW_TRY(mw_pending_push(track, event, MW_PENDING_REALLOC, &pending));
-	if (event->addr == 0) {
-		pending->holds = MW_PENDING_NOTHING;
-	} else if (mw_block_table_remove(&track->heap, event->addr, &pending->block)) {
-		pending->holds = MW_PENDING_BLOCK;
-	} else {
-		pending->holds = MW_PENDING_UNKNOWN;
-		pending->block.addr = event->addr;
-		pending->block.bytes = event->size;
-	}
-	return NULL;
-}
-
-static __attribute__((noinline)) struct mw_error *end_realloc(struct mw_track *track, const struct mw_event *event)
-{
-	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
-	struct mw_event alloc = *event;
-	struct mw_error *err = NULL;
-
-	/* Without a BEGIN the call was under way when the window began: what it gave back is not known. */
-	if (pending) {
-		struct mw_pending held = *pending;
-
-		if (alloc.stack == MW_STACK_NONE)
-			alloc.stack = held.stack;
-		mw_pending_drop(track, event->thread, MW_PENDING_REALLOC);
-		if (held.holds == MW_PENDING_BLOCK)
-			MW_TRY(end_block(track, &held.block, held.time_ns));
-		else if (held.holds == MW_PENDING_UNKNOWN)
-			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, alloc.stack, held.time_ns));
-		/* A block that another stack made is no storage that this one replaces. */
-		if (alloc.addr && alloc.stack != MW_STACK_NONE &&
-		    (held.holds == MW_PENDING_UNKNOWN ||
-		     (held.holds == MW_PENDING_BLOCK && held.block.stack == alloc.stack)))
-			err = mw_replaced_take(track, alloc.stack, alloc.size, held.block.bytes,
-					       held.holds == MW_PENDING_UNKNOWN);
-	}
-	return alloc.unsampled ? err : mw_track_first_error(err, take_alloc(track, &alloc));
-}
-
-static __attribute__((noinline)) struct mw_error *fail_realloc(struct mw_track *track, const struct mw_event *event)
-{
-	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
-	struct mw_error *err = NULL;
-
-	if (!pending)
-		return NULL;
-	if (pending->holds == MW_PENDING_BLOCK) {
-		struct mw_block old;
-		bool replaced;
-
-		if (mw_block_table_find(&track->heap, pending->block.addr, NULL)) {
-			/* Someone else was given the address meanwhile, so the block was freed after all. */
-			track->missed++;
-			err = end_block(track, &pending->block, pending->time_ns);
-		} else {
-			MW_TRY(mw_block_table_insert(&track->heap, &pending->block, &old, &replaced));
-		}
-	}
-	mw_pending_drop(track, event->thread, MW_PENDING_REALLOC);
-	return err;
-}
-
 /* --- the sink -------------------------------------------------------------------------------------------- */
 
 static struct mw_error *take_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
@@ -367,7 +207,7 @@ static bool is_sound(const struct mw_track *track, const struct mw_event *event)
 	return event->thread < track->threads.records.used &&
 	       (event->stack == MW_STACK_NONE ||
 		(event->stack < track->stacks.records.used &&
-		 mw_stack_table_at(&track->stacks, event->stack)->tally.kind == kind_of(event)));
+		 (int)mw_stack_table_kind(&track->stacks, event->stack) == kind_of(event)));
 }
 
 static struct mw_error *refuse(const struct mw_track *track, const struct mw_event *event)
@@ -397,22 +237,9 @@ static struct mw_error *dispatch(struct mw_track *track, const struct mw_event *
 {
 	if (!knows_interval(track, event))
 		return refuse(track, event);
-	if (track->sampling && event->type < MW_EVENT_MAP)
-		return mw_sampling_event(track, event);
-	switch (event->type) {
-	case MW_EVENT_ALLOC:
-		return take_alloc(track, event);
-	case MW_EVENT_FREE:
-		return take_free(track, event);
-	case MW_EVENT_REALLOC_BEGIN:
-		return begin_realloc(track, event);
-	case MW_EVENT_REALLOC_END:
-		return end_realloc(track, event);
-	case MW_EVENT_REALLOC_FAIL:
-		return fail_realloc(track, event);
-	default:
+	if (event->type >= MW_EVENT_MAP)
 		return mw_vm_event(track, event);
-	}
+	return track->sampling ? mw_sampling_event(track, event) : mw_heap_event(track, event);
 }
 
 /* What seldom comes: wrong events, late ones, the first after a moment, those after the window. */
@@ -434,19 +261,24 @@ static __attribute__((cold, noinline)) struct mw_error *take_unusual(struct mw_t
 	return dispatch(track, event);
 }
 
+/* Is it none of these, where the latest one came at `now_ns`? */
+static inline __attribute__((always_inline)) bool is_usual(const struct mw_track *track, const struct mw_event *event,
+							   uint64_t now_ns)
+{
+	return __builtin_expect(is_sound(track, event) && !track->settling && !track->sampling && !event->interval &&
+					event->time_ns >= now_ns &&
+					!mw_series_clock_lags(&track->clock, event->time_ns),
+				1);
+}
+
 static struct mw_error *take_event(void *context, const struct mw_event *event)
 {
 	struct mw_track *track = context;
 
-	if (__builtin_expect(!is_sound(track, event) || track->settling || track->sampling || event->interval ||
-				     event->time_ns < track->now_ns ||
-				     mw_series_clock_lags(&track->clock, event->time_ns),
-			     0))
+	if (!is_usual(track, event, track->now_ns))
 		return take_unusual(track, event);
 	track->now_ns = event->time_ns;
-	if (event->type == MW_EVENT_ALLOC)
-		return take_alloc(track, event);
-	return event->type == MW_EVENT_FREE ? take_free(track, event) : dispatch(track, event);
+	return event->type < MW_EVENT_MAP ? mw_heap_event(track, event) : mw_vm_event(track, event);
 }
 
 /* How many events ahead memory is fetched. Further ahead more fetches would be under way than processors keep track of
@@ -459,12 +291,98 @@ static inline __attribute__((always_inline)) void prefetch(const struct mw_track
 		mw_block_table_prefetch(&track->heap, event->addr);
 }
 
+/* Counting it might need a stack that is not there yet: stacks come to be while no step is counted. */
+static bool lacks_stack(const struct mw_track *track, const struct mw_event *event)
+{
+	return event->type >= MW_EVENT_MAP && event->stack == MW_STACK_NONE &&
+	       (unsigned int)event->kind < MW_KIND_COUNT && !track->has_stackless[event->kind];
+}
+
+static struct mw_error *take_single(struct mw_track *track, const struct mw_event *event)
+{
+	uint32_t stack;
+
+	MW_TRY(take_event(track, event));
+	if (!lacks_stack(track, event))
+		return NULL;
+	track->has_stackless[event->kind] = true;
+	return mw_account_stack(track, event->kind, MW_STACK_NONE, &stack);
+}
+
+/* Find blocks of as many events as there is room for, up to one that has to be taken by itself: `*single`. */
+static struct mw_error *find_blocks(struct mw_track *track, const struct mw_event *events, size_t count, size_t *taken,
+				    struct mw_steps *steps, uint64_t *now_ns, bool *single)
+{
+	struct mw_error *err = NULL;
+	size_t i;
+
+	steps->count = 0;
+	*single = false;
+	for (i = 0; i < count && !err && steps->count <= MW_STEPS_MAX - MW_STEPS_EVENT; i++) {
+		if (count - i > AHEAD)
+			prefetch(track, &events[i + AHEAD]);
+		*single = !is_usual(track, &events[i], *now_ns) || lacks_stack(track, &events[i]);
+		if (*single)
+			break;
+		*now_ns = events[i].time_ns;
+		err = mw_steps_find(track, &events[i], steps);
+	}
+	*taken = i;
+	return err;
+}
+
+/* First find blocks, then count, many of them at a time. */
+static struct mw_error *take_in_steps(struct mw_track *track, const struct mw_event *events, size_t count)
+{
+	struct mw_counter *counter = mw_counter_of(track, count);
+	struct mw_error *err = NULL;
+	uint64_t now_ns = track->now_ns;
+	struct mw_steps own;
+
+	while (count && !err) {
+		struct mw_steps *steps = counter ? mw_counter_room(counter) : &own;
+		bool single;
+		size_t taken;
+
+		err = find_blocks(track, events, count, &taken, steps, &now_ns, &single);
+		events += taken;
+		count -= taken;
+		if (!counter) {
+			err = mw_track_first_error(err, mw_steps_count(track, steps));
+		} else {
+			mw_counter_give(counter);
+			if (single || !count || err)
+				err = mw_track_first_error(err, mw_counter_wait(counter));
+		}
+		if (single && !err) {
+			track->now_ns = now_ns;
+			err = take_single(track, events++);
+			now_ns = track->now_ns;
+			count--;
+		}
+	}
+	track->now_ns = now_ns;
+	return err;
+}
+
+#define IN_STEPS (1u << 20) /* bytes: about what a processor's own cache holds */
+
+static bool is_large(const struct mw_track *track)
+{
+	/* By hashes: all shards are of about one size. */
+	return (size_t)track->heap.shards[0].capacity * MW_BLOCK_SHARDS * sizeof(struct mw_block_slot) +
+		       track->stacks.records.used * sizeof(struct mw_stack_record) >
+	       track->steps_from;
+}
+
 static struct mw_error *take_events(void *context, const struct mw_event *events, size_t count)
 {
 	struct mw_track *track = context;
 
 	for (size_t i = 0; i < count && i < AHEAD; i++)
 		prefetch(track, &events[i]);
+	if (count > AHEAD && is_large(track) && !track->sampling && !track->settling)
+		return take_in_steps(track, events, count);
 	for (size_t i = 0; i < count; i++) {
 		if (count - i > AHEAD)
 			prefetch(track, &events[i + AHEAD]);
@@ -516,9 +434,12 @@ struct mw_error *mw_track_create(struct mw_track **out)
 
 	if (!track)
 		return mw_error_nomem();
+	track->steps_from = IN_STEPS;
+	track->counter_from = MW_COUNTER_EVENTS;
 	mw_vm_init(track);
 	mw_class_flows_restart(&track->flows);
-	mw_pool_init(&track->pending, sizeof(struct mw_pending));
+	for (uint32_t i = 0; i < MW_PENDING_FAMILIES; i++)
+		mw_pool_init(&track->pending[i], sizeof(struct mw_pending));
 	mw_pool_init(&track->stacks.nodes, sizeof(struct mw_stack_node));
 	mw_pool_init(&track->stacks.records, sizeof(struct mw_stack_record));
 	mw_pool_init(&track->replaced, sizeof(struct mw_replaced));
@@ -542,6 +463,7 @@ void mw_track_destroy(struct mw_track *track)
 {
 	if (!track)
 		return;
+	mw_counter_destroy(track->counter);
 	for (uint32_t i = 0; i < track->threads.records.used; i++)
 		free_names(mw_thread_table_at(&track->threads, i)->names);
 	mw_map_deinit(&track->threads.latest);
@@ -554,7 +476,8 @@ void mw_track_destroy(struct mw_track *track)
 	mw_pool_deinit(&track->replaced);
 	mw_index_deinit(&track->late.index);
 	free(track->late.items);
-	mw_pool_deinit(&track->pending);
+	for (uint32_t i = 0; i < MW_PENDING_FAMILIES; i++)
+		mw_pool_deinit(&track->pending[i]);
 	mw_pool_deinit(&track->vm_blocks);
 	mw_range_tree_deinit(&track->ranges);
 	mw_block_table_deinit(&track->heap);

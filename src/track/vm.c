@@ -240,7 +240,7 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 	loss->time_ns = pending->time_ns;
 	/* A BEGIN record with another kind is invalid, but sums over stacks equal totals even so. */
 	if (event->stack == MW_STACK_NONE && pending->stack != MW_STACK_NONE &&
-	    mw_stack_table_at(&track->stacks, pending->stack)->tally.kind == event->kind)
+	    (int)mw_stack_table_kind(&track->stacks, pending->stack) == event->kind)
 		loss->stack = pending->stack;
 	mw_pending_drop(track, event->thread, family);
 	return true;

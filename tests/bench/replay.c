@@ -27,7 +27,7 @@ struct replay {
 	uint64_t events[TYPE_COUNT], bytes[TYPE_COUNT], event_count;
 	uint64_t digest; /* of times, addresses, stacks and threads */
 	uint64_t threads_told, stacks_told, frames, samples, marks, modules, symbols;
-	struct mw_event room[512];
+	struct mw_event room[16384]; /* as many as a chunk has at most */
 };
 
 static void set_number(struct numbers *numbers, uint32_t number, uint32_t to)

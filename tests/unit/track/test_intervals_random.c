@@ -5,6 +5,7 @@
  * A failure says its seed: `unit_track_intervals_random SEED` runs that one again.
  */
 #include "brute.h"
+#include "track/state.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -391,6 +392,8 @@ static void run_seed(uint64_t seed)
 	run.got.count = run.wanted.count = 0;
 	stops = below(MOST_STOPS);
 	assert_null(mw_track_create(&run.track));
+	run.track->steps_from = seed % 2 ? 0 : SIZE_MAX;
+	run.track->counter_from = seed % 64 == 1 ? 0 : SIZE_MAX;
 	run.sink = mw_track_sink(run.track);
 	make_stacks();
 	make_events();

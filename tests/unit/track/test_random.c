@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 /* test_random.c: more than a million random events of several threads, against the plain model. */
+#include "base/thread.h"
 #include "model.h"
+#include "track/state.h"
 #include "unit.h"
 
 #include <stdlib.h>
 
 #define EVENTS        500000
 #define COMPARE_EVERY 20000
-#define HELD          64
+#define HELD          600
 
 struct run {
 	struct model *model;
 	struct mw_track *track;
 	struct mw_event_sink sink;
 	uint64_t random, now;
-	bool many; /* events go to the tracker many at a time: those that have not yet are `held` */
+	uint32_t
+		many; /* so many events at most go to the tracker at a time: those that have not yet are `held`; 0: one by one */
 	struct mw_event held[HELD];
 	size_t held_count;
 };
@@ -151,7 +154,7 @@ static void send(struct run *run, const struct mw_event *event)
 		return;
 	}
 	run->held[run->held_count++] = *event;
-	if (run->held_count == HELD || below(run, 50) == 0)
+	if (run->held_count == run->many || below(run, run->many) == 0)
 		hand_over(run);
 }
 
@@ -179,13 +182,15 @@ static void step(struct run *run)
 				 run->model->cells[model_cell(event.addr)].live);
 }
 
-static void run_seed(uint64_t seed)
+static void run_seed(uint64_t seed, uint32_t many, bool in_steps, bool counter)
 {
-	struct run run = {.random = seed * UINT64_C(0x9e3779b97f4a7c15), .many = seed % 2 == 0};
+	struct run run = {.random = seed * UINT64_C(0x9e3779b97f4a7c15), .many = many};
 
 	run.model = calloc(1, sizeof(*run.model));
 	assert_non_null(run.model);
 	assert_null(mw_track_create(&run.track));
+	run.track->steps_from = in_steps ? 0 : SIZE_MAX;
+	run.track->counter_from = counter ? 0 : SIZE_MAX;
 	run.sink = mw_track_sink(run.track);
 	make_stacks(&run);
 	make_threads(&run);
@@ -198,6 +203,7 @@ static void run_seed(uint64_t seed)
 	}
 	assert_int_equal(mw_track_stack_count(run.track), MODEL_STACKS);
 	assert_true(run.model->missed > 0);
+	assert_int_equal(run.track->counter != NULL, counter && mw_thread_cpus() > 1);
 	mw_track_destroy(run.track);
 	model_deinit(run.model);
 	free(run.model);
@@ -206,13 +212,23 @@ static void run_seed(uint64_t seed)
 static void test_random_events(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 4; seed++)
-		run_seed(seed);
+	run_seed(1, 0, false, false);
+	run_seed(2, 64, false, false);
+}
+
+static void test_random_events_in_steps(void **state)
+{
+	(void)state;
+	run_seed(3, 64, true, false);
+	run_seed(4, HELD, true, true);
 }
 
 UNIT_GROUP(random)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_events)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_events),
+		cmocka_unit_test(test_random_events_in_steps),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
