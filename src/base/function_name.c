@@ -60,8 +60,12 @@ bool mw_function_is_of(const char *const *names, const char *function)
 	const char *name = mw_function_bare(function);
 
 	for (; *names; names++) {
-		size_t length = strcspn(*names, "$");
+		size_t length;
 
+		/* Most names differ from the first letter on. */
+		if (**names != *name)
+			continue;
+		length = strcspn(*names, "$");
 		if (strncmp(name, *names, length) == 0 && (!(*names)[length] || strchr("(.", name[length])))
 			return true;
 	}

@@ -373,10 +373,11 @@ uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned in
 
 uint64_t mw_histogram_above(const struct mw_histogram *h, uint64_t value)
 {
+	uint16_t first = bucket_of(value);
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < places(h); i++)
-		if (value_of(number_at(h, i)) > value)
-			sum += get_count(h, i);
+	first = (uint16_t)(first + (value_of(first) <= value));
+	for (uint32_t i = places(h); i > 0 && number_at(h, i - 1) >= first; i--)
+		sum += get_count(h, i - 1);
 	return sum;
 }
