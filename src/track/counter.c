@@ -6,9 +6,9 @@
 
 #include <stdatomic.h>
 
-#define SLOTS 16u  /* a power of two */
-#define WAKE  4u   /* slots that are worth that */
-#define SPINS 500u /* looks, before whoever waits sleeps: some microseconds */
+#define SLOTS 16u /* a power of two */
+#define WAKE  4u  /* slots that are worth that */
+#define SPINS 50u /* looks, before whoever waits sleeps: some microseconds */
 
 struct mw_counter {
 	struct mw_track *track;
@@ -26,13 +26,6 @@ struct mw_counter {
 	char before_slots[MW_CACHE_LINE];
 	struct mw_steps slots[SLOTS];
 };
-
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
 
 static uint32_t waiting(const struct mw_counter *counter)
 {
@@ -55,7 +48,7 @@ static void wait_until(struct mw_counter *counter, bool (*is_so)(const struct mw
 	for (uint32_t i = 0; i < SPINS; i++) {
 		if (is_so(counter))
 			return;
-		relax();
+		sched_yield();
 	}
 	pthread_mutex_lock(&counter->mutex);
 	atomic_fetch_add(&counter->sleepers, 1);
