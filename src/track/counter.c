@@ -15,7 +15,7 @@ struct mw_counter {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	_Atomic uint32_t sleepers;
+	_Atomic uint32_t want_work, want_turn; /* who sleeps until there is some, or until nobody counts */
 	_Atomic bool ends;
 	char before_given[MW_CACHE_LINE];
 	_Atomic uint32_t given; /* slots, ever */
@@ -42,8 +42,9 @@ static bool is_idle(const struct mw_counter *counter)
 	return !atomic_load(&counter->busy);
 }
 
-/* Wait until it is so, and it is known that it may be: wake(). */
-static void wait_until(struct mw_counter *counter, bool (*is_so)(const struct mw_counter *counter))
+/* Wait until it is so. `sleepers` are woken when it may be: wake(). */
+static void wait_until(struct mw_counter *counter, bool (*is_so)(const struct mw_counter *counter),
+		       _Atomic uint32_t *sleepers)
 {
 	for (uint32_t i = 0; i < SPINS; i++) {
 		if (is_so(counter))
@@ -51,16 +52,16 @@ static void wait_until(struct mw_counter *counter, bool (*is_so)(const struct mw
 		sched_yield();
 	}
 	pthread_mutex_lock(&counter->mutex);
-	atomic_fetch_add(&counter->sleepers, 1);
+	atomic_fetch_add(sleepers, 1);
 	while (!is_so(counter))
 		pthread_cond_wait(&counter->changed, &counter->mutex);
-	atomic_fetch_sub(&counter->sleepers, 1);
+	atomic_fetch_sub(sleepers, 1);
 	pthread_mutex_unlock(&counter->mutex);
 }
 
-static void wake(struct mw_counter *counter)
+static void wake(struct mw_counter *counter, const _Atomic uint32_t *sleepers)
 {
-	if (atomic_load(&counter->sleepers) == 0)
+	if (atomic_load(sleepers) == 0)
 		return;
 	pthread_mutex_lock(&counter->mutex);
 	pthread_cond_broadcast(&counter->changed);
@@ -81,7 +82,7 @@ static bool count_one(struct mw_counter *counter)
 		atomic_store(&counter->counted, number + 1);
 	}
 	atomic_store(&counter->busy, false);
-	wake(counter);
+	wake(counter, &counter->want_turn);
 	return true;
 }
 
@@ -90,11 +91,11 @@ static void *run(void *context)
 	struct mw_counter *counter = context;
 
 	for (;;) {
-		wait_until(counter, has_work);
+		wait_until(counter, has_work, &counter->want_work);
 		if (!waiting(counter))
 			return NULL;
 		if (!count_one(counter))
-			wait_until(counter, is_idle);
+			wait_until(counter, is_idle, &counter->want_turn);
 	}
 }
 
@@ -132,7 +133,7 @@ void mw_counter_destroy(struct mw_counter *counter)
 	if (!counter)
 		return;
 	atomic_store(&counter->ends, true);
-	wake(counter);
+	wake(counter, &counter->want_work);
 	pthread_join(counter->thread, NULL);
 	pthread_cond_destroy(&counter->changed);
 	pthread_mutex_destroy(&counter->mutex);
@@ -140,12 +141,12 @@ void mw_counter_destroy(struct mw_counter *counter)
 	free(counter);
 }
 
-/* Until no more slots than that wait. Who would have to wait for the other thread counts itself, if that one has no turn. */
+/* Until no more slots than that wait. The caller counts them itself where the thread does not do so now. */
 static void drain(struct mw_counter *counter, uint32_t most)
 {
 	while (waiting(counter) > most)
 		if (!count_one(counter))
-			wait_until(counter, is_idle);
+			wait_until(counter, is_idle, &counter->want_turn);
 }
 
 struct mw_steps *mw_counter_room(struct mw_counter *counter)
@@ -158,7 +159,7 @@ void mw_counter_give(struct mw_counter *counter)
 {
 	atomic_fetch_add(&counter->given, 1);
 	if (waiting(counter) == WAKE)
-		wake(counter);
+		wake(counter, &counter->want_work);
 }
 
 struct mw_error *mw_counter_wait(struct mw_counter *counter)
