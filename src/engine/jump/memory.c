@@ -285,7 +285,7 @@ bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 struct mw_error *jump_memory_fill_filter(struct jump_process *process)
 {
 	return mw_shared_memory_fill(&process->recorder.memory, process->recorder.shared.geometry.filter,
-				     MW_RING_FILTER);
+				     MW_RING_FILTER_SIZE);
 }
 
 bool jump_memory_fill_learned(struct jump_process *process)
