@@ -345,9 +345,13 @@ static inline uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 	return drain->end_ns;
 }
 
+#define JUMP_SAMPLED_NS UINT64_C(500000) /* jump_drain_rest() at first, where blocks are sampled from the beginning */
+
 /* Blocks are sampled from now on, and were not in what was recorded `before`: intervals have numbers up to this one. */
 static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number, bool before)
 {
+	if (!before && !drain->intervals)
+		drain->fill_ticks = jump_clock_ticks(drain->clock, JUMP_SAMPLED_NS);
 	drain->exact_before |= before;
 	if (number > drain->intervals)
 		drain->intervals = number;

@@ -300,6 +300,23 @@ static void test_rest(void **state)
 	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
 }
 
+/* Where blocks are sampled from the beginning, rings are not taken to be filled as fast as can be; but they may be. */
+static void test_rest_sampled(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t time = 1000, first = jump_drain_rest(rig->drain);
+
+	jump_drain_sampling(rig->drain, 1, false);
+	assert_in_range(jump_drain_rest(rig->drain), first + 1, JUMP_SAMPLED_NS);
+	rig_thread(rig, 0);
+	rig_drain(rig);
+	rig->drain->longer_ticks = UINT64_MAX;
+	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
+	/* Another interval changes nothing of that. */
+	jump_drain_sampling(rig->drain, 2, false);
+	assert_int_equal(jump_drain_rest(rig->drain), 15 * 16);
+}
+
 /* What threads have waited in the steps before: of the one that waited most. */
 static void test_waited(void **state)
 {
@@ -390,6 +407,7 @@ UNIT_GROUP(jump_drain)
 		cmocka_unit_test_setup_teardown(test_over_full, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_finish_skips, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rest_sampled, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_forgiven, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_asked, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_wrap, rig_setup, rig_teardown),
