@@ -283,8 +283,12 @@ enter_free:
 	shrq	$23, %rax
 	xorl	%eax, %ecx
 	andl	$STUB_FILTER_MASK, %ecx
-	addq	mw_stub_context+STUB_CONTEXT_FILTER(%rip), %rcx
-	cmpb	$0, (%rcx)
+	movl	%ecx, %eax
+	shrl	$STUB_FILTER_PIECE, %eax
+	movq	mw_stub_context+STUB_CONTEXT_FILTER(%rip), %rdx
+	cmpb	$0, STUB_FILTER_MASK+1(%rdx,%rax)
+	je	unsampled
+	cmpb	$0, (%rdx,%rcx)
 	jne	slow_path
 unsampled:
 	movq	32(%rsp), %rdx

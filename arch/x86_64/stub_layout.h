@@ -41,6 +41,7 @@
 
 #define STUB_GUARD_SAMPLING 5
 #define STUB_FILTER_MASK    0x7ffff
+#define STUB_FILTER_PIECE   7
 
 #define STUB_LAYOUT     3
 #define STUB_MAGIC_LOW  0x68637461

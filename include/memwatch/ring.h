@@ -241,23 +241,36 @@ static inline uint64_t mw_ring_sampling(uint64_t bytes, uint16_t number)
  * The filter: a byte for each place, which counts the sampled blocks there that live. One that has come to 255 stays: then
  * the frees of all blocks there are recorded. Neighbours on the heap are neighbours in it, so it takes few lines of the
  * cache.
+ *
+ * Behind it there is a byte for each piece of it, which counts the blocks in that piece: most frees end there, as it fits the
+ * fastest cache, and the filter does not.
  */
-#define MW_RING_FILTER (1u << 19) /* bytes; 2^n */
+#define MW_RING_FILTER       (1u << 19) /* bytes; 2^n */
+#define MW_RING_FILTER_PIECE 7u         /* 2^n bytes */
+#define MW_RING_FILTER_SIZE  (MW_RING_FILTER + (MW_RING_FILTER >> MW_RING_FILTER_PIECE))
 
 static inline uint32_t mw_ring_filter_place(uint64_t block)
 {
 	return (uint32_t)(block >> 4 ^ block >> 23) & (MW_RING_FILTER - 1);
 }
 
-/* One more block, or one less; with `sticks` it stays from now on. `filter`: the first byte. */
-static inline void mw_ring_filter_count(uint8_t *filter, uint64_t block, int more, int sticks)
+static inline void mw_ring_filter_add(uint8_t *at, int more, int sticks)
 {
-	uint8_t *at = filter + mw_ring_filter_place(block), now = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+	uint8_t now = __atomic_load_n(at, __ATOMIC_RELAXED), next;
 
 	do
 		next = sticks ? 255 : (uint8_t)(now + more);
 	while (now != 255 && !(more < 0 && now == 0) &&
 	       !__atomic_compare_exchange_n(at, &now, next, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/* One more block, or one less; with `sticks` it stays from now on. `filter`: the first byte. */
+static inline void mw_ring_filter_count(uint8_t *filter, uint64_t block, int more, int sticks)
+{
+	uint32_t place = mw_ring_filter_place(block);
+
+	mw_ring_filter_add(filter + place, more, sticks);
+	mw_ring_filter_add(filter + MW_RING_FILTER + (place >> MW_RING_FILTER_PIECE), more, sticks);
 }
 
 /*

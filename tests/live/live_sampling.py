@@ -101,6 +101,20 @@ class Sampling(unittest.TestCase):
         self.assertGreater(older['error']['bytes'], 0)
         self.assertIsNotNone(late['totals']['heap']['aofi'])
 
+    def test_work_after_a_rest(self):
+        """memwatch rests for longer where a sampled process does little: what it does then, with threads that come, is all seen."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('engine trap stops the thread at each call')
+        target = mwlive.Target(self, 'sampled', 0.5, 'fast')
+        kept = mwrec.Kept(self, target.pid, options=('--sample', '16K'), complete=False)
+        time.sleep(3)
+        target.go()
+        answer = target.done()
+        report, = kept.stop()
+        target.finish()
+        self.assertEqual(report['lost']['events'], 0)
+        self.check_estimates(answer, report)
+
     def test_other_allocators(self):
         tried = 0
         for pattern in ('libjemalloc.so.2', 'libtcmalloc_minimal.so.4', 'libmimalloc.so.[0-9]*'):

@@ -205,23 +205,39 @@ uint64_t jump_drain_waited(struct jump_drain *drain, uint64_t step)
 	return most;
 }
 
-uint64_t jump_drain_counted(const struct jump_drain *drain)
+void jump_drain_forgive(struct jump_drain *drain)
+{
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		for (unsigned step = 0; step < JUMP_WAIT_STEPS; step++)
+			drain->active[i]->waited[step] =
+				__atomic_load_n(&drain->active[i]->slot->waited_room, __ATOMIC_RELAXED);
+}
+
+uint64_t jump_drain_asked(const struct jump_drain *drain)
 {
 	const struct mw_ring_control *control = jump_control(drain->shared);
 	uint64_t sum = __atomic_load_n(&control->rings_taken, __ATOMIC_ACQUIRE);
 
-	sum += __atomic_load_n(&control->next_stack, __ATOMIC_RELAXED);
 	sum += __atomic_load_n(&control->loader_changes, __ATOMIC_RELAXED);
 	sum += __atomic_load_n(&control->asks, __ATOMIC_RELAXED);
 	sum += __atomic_load_n(&control->lost_events, __ATOMIC_RELAXED);
-	sum += __atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED);
 	sum += __atomic_load_n(&control->given_up, __ATOMIC_RELAXED);
 	sum += __atomic_load_n(&control->child_count, __ATOMIC_RELAXED);
 	sum += __atomic_load_n(&control->exits, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < drain->active_count; i++) {
-		sum += __atomic_load_n(&drain->active[i]->slot->reserved, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < drain->active_count; i++)
 		sum += __atomic_load_n(&drain->active[i]->slot->exec, __ATOMIC_RELAXED);
-	}
+	return sum;
+}
+
+uint64_t jump_drain_counted(const struct jump_drain *drain)
+{
+	const struct mw_ring_control *control = jump_control(drain->shared);
+	uint64_t sum = jump_drain_asked(drain);
+
+	sum += __atomic_load_n(&control->next_stack, __ATOMIC_RELAXED);
+	sum += __atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		sum += __atomic_load_n(&drain->active[i]->slot->reserved, __ATOMIC_RELAXED);
 	return sum;
 }
 

@@ -345,9 +345,13 @@ static inline uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 	return drain->end_ns;
 }
 
+#define JUMP_SAMPLED_NS UINT64_C(500000) /* jump_drain_rest() at first, where blocks are sampled from the beginning */
+
 /* Blocks are sampled from now on, and were not in what was recorded `before`: intervals have numbers up to this one. */
 static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number, bool before)
 {
+	if (!before && !drain->intervals)
+		drain->fill_ticks = jump_clock_ticks(drain->clock, JUMP_SAMPLED_NS);
 	drain->exact_before |= before;
 	if (number > drain->intervals)
 		drain->intervals = number;
@@ -357,8 +361,13 @@ static inline void jump_drain_sampling(struct jump_drain *drain, uint16_t number
  * is a number that grows with time: steps may be left out, and then what was waited counts as of the last one. */
 uint64_t jump_drain_waited(struct jump_drain *drain, uint64_t step);
 
+/* What threads have waited until now does not count. */
+void jump_drain_forgive(struct jump_drain *drain);
+
 /* All that the recorder counts as it works: as long as that is the same nothing has come from it. */
 uint64_t jump_drain_counted(const struct jump_drain *drain);
+/* … what of it is not recording: threads have come, ask for something, wait for the loader's news to be heard, or end. */
+uint64_t jump_drain_asked(const struct jump_drain *drain);
 
 /* Wait until all is read that is recorded now; is it? */
 void jump_drain_await(struct jump_drain *drain);
@@ -380,6 +389,12 @@ const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain);
 static inline bool jump_drain_hurries(const struct jump_drain *drain)
 {
 	return drain->fullest > drain->shared->geometry.ring_units / 8;
+}
+
+/* Were there so few records that rings fill slowly? */
+static inline bool jump_drain_trickles(const struct jump_drain *drain)
+{
+	return drain->fullest <= drain->shared->geometry.ring_units / 64;
 }
 
 /* Say to the thread what is read. */

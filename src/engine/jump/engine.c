@@ -311,6 +311,10 @@ static struct mw_error *serve_exits(struct jump_process *process)
 #define ALIVE_NS      (10 * MS)
 #define ALIVE_EACH_NS (MS / 2) /* more for each process: to look at many costs */
 #define TIDY_NS       (50 * MS)
+#define CALM_NS       (1000 * MS) /* a process that has asked for nothing for so long … */
+#define CALM_TIMES    4           /* … is looked at more rarely */
+#define CALM_REST_NS  (10 * MS)
+#define CALM_GRACE_NS (20 * MS)
 #define NAMES_NS      (1000 * MS)
 #define LOOK_NS       (250 * MS) /* at the modules, where the loader can't be asked to tell */
 #define MADE_NS       (20 * MS)  /* at the mappings, for code that the process has made since */
@@ -374,19 +378,59 @@ static bool is_quiet(struct jump_process *process, uint64_t now)
 	       now - process->last.served_ns < SAMPLE_NS && process->patches.loader_hooked;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Blocks are sampled, which makes few records, and for a while no thread has come, asked for anything, or recorded more:
+ * then we may rest for longer. Who is the first to ask for something waits for longer than it would otherwise, once in
+ * that while at most. What finds no room is not to be lost for that.
+ */
+static bool is_calm(struct jump_process *process, uint64_t now)
+{
+	uint64_t asked = jump_drain_asked(process->drain);
+
+	if (asked != process->last.asked || !jump_drain_trickles(process->drain)) {
+		process->last.asked = asked;
+		process->last.busy_ns = now;
+	}
+	return (jump_samples(process) || process->transition.state == JUMP_TRANSITION_DONE) &&
+	       process->engine->options.overload != MW_OVERLOAD_DROP && now - process->last.busy_ns > CALM_NS;
+}
+
+/* How long may we rest at most, for all that is known of a process? Where its threads may wait for room for a part of the
+ * time, for less than that. */
+static uint64_t longest_rest(const struct jump_process *process)
+{
+	uint64_t limit = process->transition.limit_ns / 10 * 9;
+
+	if (!process->calm)
+		return LONG_NS;
+	return limit ? least(limit < LONG_NS ? LONG_NS : limit, CALM_REST_NS) : CALM_REST_NS;
+}
+
 static struct mw_error *serve(struct jump_process *process, size_t *events, bool *hurry)
 {
-	uint64_t now = jump_now(process);
+	uint64_t now = jump_now(process), rarely;
 
 	if (process->signalled && jump_has_exited(process))
 		return jump_look_alive(process);
 	jump_java_serve(process, now);
+	process->calm = is_calm(process, now);
+	rarely = process->calm ? CALM_TIMES : 1;
 	if (is_quiet(process, now))
 		return NULL;
 	process->last.served_ns = now;
 	jump_answer(process);
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
+	/* That we rested for long is no sign that we can't keep up; who has waited for that says so a little later. */
+	if (process->calm)
+		process->last.calm_ns = now;
+	if (process->last.calm_ns && now - process->last.calm_ns < CALM_GRACE_NS)
+		jump_drain_forgive(process->drain);
 	MW_TRY(jump_overload_serve(process));
 	jump_learn_some(process);
 	if (process->rows.stale && due(&process->last.made_ns, now, MADE_NS))
@@ -394,7 +438,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	allow_slow(process);
 	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
 	*hurry |= *events && jump_drain_hurries(process->drain);
-	if (due(&process->last.tidy_ns, now, TIDY_NS)) {
+	if (due(&process->last.tidy_ns, now, rarely * TIDY_NS)) {
 		jump_drain_tidy(process->drain);
 		jump_clock_adjust(&process->clock);
 		jump_children_heard(process);
@@ -403,7 +447,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 		MW_TRY(jump_drain_rename(process->drain));
 	MW_TRY(serve_exits(process));
 	take_sample(process, false);
-	if (due(&process->last.alive_ns, now, ALIVE_NS + process->engine->alive * ALIVE_EACH_NS))
+	if (due(&process->last.alive_ns, now, rarely * ALIVE_NS + process->engine->alive * ALIVE_EACH_NS))
 		MW_TRY(jump_look_alive(process));
 	if (!process->ended && jump_control(&process->recorder.shared)->given_up) {
 		/* Its threads waited longer than memwatch is ever away, and went on alone. */
@@ -411,11 +455,6 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 		return jump_process_detach(process, MW_END_LOST);
 	}
 	return NULL;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* For one time. Not so often that news of no concern keep us from resting. */
@@ -434,14 +473,20 @@ static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns
 	struct pollfd ends = {.fd = engine->ends, .events = POLLIN};
 	struct epoll_event ended[MOST_ENDS];
 	struct timespec span;
-	uint64_t now = mw_clock_ns(), ns = UINT64_MAX;
+	uint64_t now = mw_clock_ns(), ns = UINT64_MAX, longest = CALM_REST_NS;
+	bool calm = true;
 
 	engine->idle_rounds = events ? 0 : engine->idle_rounds + 1;
-	for (size_t i = 0; i < engine->process_count; i++)
-		if (!engine->processes[i]->ended && engine->processes[i]->drain)
+	for (size_t i = 0; i < engine->process_count; i++) {
+		if (engine->processes[i]->ended)
+			continue;
+		if (engine->processes[i]->drain)
 			ns = least(ns, jump_drain_rest(engine->processes[i]->drain));
+		longest = least(longest, longest_rest(engine->processes[i]));
+		calm &= engine->processes[i]->calm;
+	}
 	/* To be woken more often than need be costs the programs that share the CPUs. */
-	ns = least(ns, engine->idle_rounds < IDLE_ROUNDS ? ACTIVE_NS : LONG_NS);
+	ns = least(ns, engine->idle_rounds < IDLE_ROUNDS && !calm ? ACTIVE_NS : longest);
 	if (ns < SHORT_NS)
 		ns = SHORT_NS;
 	if (deadline_ns && deadline_ns < now + ns)
@@ -624,63 +669,21 @@ static struct mw_modules *jump_module_table(const struct mw_engine *base, pid_t 
 	return process ? process->survey.modules : NULL;
 }
 
-/* How many pages of a range are present, as /proc/TID/pagemap says. */
-static uint64_t present(int fd, mw_addr start, uint64_t size)
-{
-	uint64_t entries[512], count = 0;
-
-	for (uint64_t page = start / JUMP_PAGE; page < (start + size) / JUMP_PAGE;) {
-		uint64_t left = (start + size) / JUMP_PAGE - page;
-		size_t wanted = left < 512 ? (size_t)left : 512;
-		ssize_t got = pread(fd, entries, wanted * sizeof(entries[0]), (off_t)(page * sizeof(entries[0])));
-
-		if (got <= 0)
-			break;
-		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++)
-			count += entries[i] >> 63;
-		page += (uint64_t)got / sizeof(entries[0]);
-	}
-	return count * JUMP_PAGE;
-}
-
-static void add_range(struct mw_engine_range *out, size_t capacity, size_t *count, mw_addr start, uint64_t size)
-{
-	if (!start || *count == capacity)
-		return;
-	out[(*count)++] = (struct mw_engine_range){start, start + size};
-}
-
 static size_t jump_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
 {
 	const struct jump_process *process = find_process(base, pid);
-	const struct jump_recorder *recorder = process && !process->ended ? &process->recorder : NULL;
-	size_t count = 0;
 
-	if (!recorder || !recorder->mapped)
-		return 0;
-	add_range(out, capacity, &count, recorder->memory.there, recorder->memory.size);
-	add_range(out, capacity, &count, recorder->guard, JUMP_PAGE);
-	add_range(out, capacity, &count, recorder->image, recorder->image_size);
-	for (size_t i = 0; i < recorder->trampolines_count; i++)
-		add_range(out, capacity, &count, recorder->trampolines[i].start, recorder->trampolines[i].size);
-	return count;
+	return process && !process->ended ? jump_memory_ranges(&process->recorder, out, capacity) : 0;
 }
 
 static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
 {
 	struct jump_process *process = find_process(base, pid);
-	struct mw_engine_range ranges[MW_RING_OWNED + 1];
-	size_t count = jump_own_ranges(base, pid, ranges, MW_RING_OWNED + 1);
 
 	*resident = *mapped = 0;
 	if (!process || process->ended)
 		return;
-	MW_CLOSE int fd = open(mw_path("/proc/%d/pagemap", mw_live_thread(pid)).text, O_RDONLY | O_CLOEXEC);
-
-	for (size_t i = 0; i < count; i++) {
-		*mapped += ranges[i].end - ranges[i].start;
-		*resident += present(fd, ranges[i].start, ranges[i].end - ranges[i].start);
-	}
+	jump_memory_measure(&process->recorder, mw_live_thread(pid), resident, mapped);
 	process->stats.own_resident = *resident;
 }
 

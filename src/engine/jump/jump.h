@@ -186,6 +186,7 @@ struct jump_transition {
 	uint64_t interval; /* bytes */
 	uint64_t step;     /* when it was last looked at what threads have waited */
 	uint64_t limit;    /* ticks that they may wait in PERIOD_NS */
+	uint64_t limit_ns; /* … 0: not at all, or for ever */
 	uint64_t *entries; /* of each slot whose thread was in the recorder, as it was then; 0: it has left */
 };
 
@@ -194,6 +195,8 @@ struct jump_last {
 	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns, served_ns, made_ns;
 	uint64_t java_next_ns;      /* when it is to be done next */
 	uint64_t counted, event_ns; /* what the recorder had counted, and when that was last another */
+	uint64_t asked, busy_ns;    /* … what threads had asked for; or there were many records */
+	uint64_t calm_ns;
 };
 
 struct jump_process {
@@ -211,6 +214,7 @@ struct jump_process {
 	bool installed;
 	bool launched_by_us; /* memwatch is its parent */
 	bool exiting;        /* a thread of it has called _exit */
+	bool calm;           /* blocks are sampled, and there is little to do for it (engine.c) */
 	bool signalled;      /* its pidfd has told of its end, or there is none to tell */
 	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
 	bool is_copy;        /* a forked child's, in another process's words */
@@ -430,6 +434,10 @@ struct mw_error *jump_memory_put_in(struct jump_process *process, const struct m
 				    const struct mw_maps *maps, uint64_t rows_bytes) MW_MUST_CHECK;
 /* Trampolines for patches that were planned since, and what else came into the context; inject->tid stands. */
 struct mw_error *jump_memory_extend(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* All of it, at most `capacity` ranges; returns how many. */
+size_t jump_memory_ranges(const struct jump_recorder *recorder, struct mw_engine_range *out, size_t capacity);
+/* Add up how much of that is resident in the process, and mapped. */
+void jump_memory_measure(const struct jump_recorder *recorder, pid_t tid, uint64_t *resident, uint64_t *mapped);
 /* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
 struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
 /* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory, and what is theirs alone.

@@ -26,12 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BEAT_NS           20000000
+#define BEAT_NS           100000000 /* a tenth of what makes the recorder believe that memwatch is gone */
 #define UNMAP_ATTEMPTS    3
 #define TRAMPOLINES_LEAST (2 * JUMP_PAGE)
 #define MANY              4    /* processes: each further one takes little memory */
 #define LIKELY_THREADS    1024 /* there is room for four times as many to come; where they leak, they do */
-#define CGROUP_SPARE      (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
+#define PIECE             (UINT64_C(512) * JUMP_PAGE) /* what one read of pagemap tells of */
+#define CGROUP_SPARE      (UINT64_C(32) << 20)        /* what a cgroup must have left beside what we take */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -285,7 +286,7 @@ bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 struct mw_error *jump_memory_fill_filter(struct jump_process *process)
 {
 	return mw_shared_memory_fill(&process->recorder.memory, process->recorder.shared.geometry.filter,
-				     MW_RING_FILTER);
+				     MW_RING_FILTER_SIZE);
 }
 
 bool jump_memory_fill_learned(struct jump_process *process)
@@ -293,6 +294,80 @@ bool jump_memory_fill_learned(struct jump_process *process)
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 
 	return fill(process, geometry->learned, geometry->rows - geometry->learned);
+}
+
+/* How many pages of a range are present, as /proc/TID/pagemap says. */
+static uint64_t present(int fd, mw_addr start, uint64_t size)
+{
+	uint64_t entries[512], count = 0;
+
+	for (uint64_t page = start / JUMP_PAGE; page < (start + size) / JUMP_PAGE;) {
+		uint64_t left = (start + size) / JUMP_PAGE - page;
+		size_t wanted = left < 512 ? (size_t)left : 512;
+		ssize_t got = pread(fd, entries, wanted * sizeof(entries[0]), (off_t)(page * sizeof(entries[0])));
+
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++)
+			count += entries[i] >> 63;
+		page += (uint64_t)got / sizeof(entries[0]);
+	}
+	return count * JUMP_PAGE;
+}
+
+/* … of the memory that is shared: much of it is never used, and its file says which. */
+static uint64_t present_shared(int fd, const struct mw_shared_memory *memory)
+{
+	uint64_t count = 0, at = 0;
+
+	if (memory->fd < 0)
+		return present(fd, memory->there, memory->size);
+	while (at < memory->size) {
+		off_t data = lseek(memory->fd, (off_t)at, SEEK_DATA);
+		uint64_t left = memory->size - (uint64_t)data;
+
+		if (data < 0 || (uint64_t)data >= memory->size)
+			break;
+		count += present(fd, memory->there + (uint64_t)data, left < PIECE ? left : PIECE);
+		at = (uint64_t)data + PIECE;
+	}
+	return count;
+}
+
+static void add_range(struct mw_engine_range *out, size_t capacity, size_t *count, mw_addr start, uint64_t size)
+{
+	if (!start || *count == capacity)
+		return;
+	out[(*count)++] = (struct mw_engine_range){start, start + size};
+}
+
+size_t jump_memory_ranges(const struct jump_recorder *recorder, struct mw_engine_range *out, size_t capacity)
+{
+	size_t count = 0;
+
+	if (!recorder->mapped)
+		return 0;
+	add_range(out, capacity, &count, recorder->memory.there, recorder->memory.size);
+	add_range(out, capacity, &count, recorder->guard, JUMP_PAGE);
+	add_range(out, capacity, &count, recorder->image, recorder->image_size);
+	for (size_t i = 0; i < recorder->trampolines_count; i++)
+		add_range(out, capacity, &count, recorder->trampolines[i].start, recorder->trampolines[i].size);
+	return count;
+}
+
+void jump_memory_measure(const struct jump_recorder *recorder, pid_t tid, uint64_t *resident, uint64_t *mapped)
+{
+	struct mw_engine_range ranges[MW_RING_OWNED + 1];
+	size_t count = jump_memory_ranges(recorder, ranges, MW_RING_OWNED + 1);
+	MW_CLOSE int fd = open(mw_path("/proc/%d/pagemap", (int)tid).text, O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t size = ranges[i].end - ranges[i].start;
+
+		*mapped += size;
+		*resident += ranges[i].start == recorder->memory.there ? present_shared(fd, &recorder->memory)
+								       : present(fd, ranges[i].start, size);
+	}
 }
 
 /* Write down what has been mapped, for whoever comes after us should we be killed. */

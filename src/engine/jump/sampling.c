@@ -106,8 +106,8 @@ void jump_waiting_plan(struct jump_process *process)
 	control->wait_gap = jump_clock_ticks(&process->clock, GAP_NS);
 	/* Else any wait is too much. */
 	if (options->overload == MW_OVERLOAD_WAIT)
-		process->transition.limit =
-			jump_clock_ticks(&process->clock, PERIOD_NS / 1000 * options->max_wait / 1000);
+		process->transition.limit_ns = PERIOD_NS / 1000 * options->max_wait / 1000;
+	process->transition.limit = jump_clock_ticks(&process->clock, process->transition.limit_ns);
 }
 
 /* False: it can't be now. A process that ends may have no memory any more. */

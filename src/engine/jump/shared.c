@@ -86,7 +86,7 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 							     MW_RING_SCRIPT_CODES * sizeof(uint64_t));
 	geometry->tables_end = end;
 	if (sampling)
-		geometry->filter = take(&end, MW_RING_FILTER);
+		geometry->filter = take(&end, MW_RING_FILTER_SIZE);
 	geometry->dictionary = take(&end, DICTIONARY * sizeof(uint64_t));
 	geometry->learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
 	geometry->rows = take(&end, rows_bytes * 2 + ROWS_ROOM);

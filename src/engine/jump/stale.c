@@ -31,7 +31,7 @@ struct remains {
 };
 
 #define SILENCE_NS  UINT64_C(1000000000) /* of a heart that has stopped */
-#define LISTEN_NS   100000000            /* a heart that beats does so several times in that */
+#define LISTEN_NS   100000000            /* a heart that beats does so about once in that */
 #define LISTEN_TIME (SILENCE_NS / LISTEN_NS + 1)
 #define MOST_CODE   (UINT64_C(1) << 24) /* bytes of a function */
 

@@ -300,6 +300,23 @@ static void test_rest(void **state)
 	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
 }
 
+/* Where blocks are sampled from the beginning, rings are not taken to be filled as fast as can be; but they may be. */
+static void test_rest_sampled(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t time = 1000, first = jump_drain_rest(rig->drain);
+
+	jump_drain_sampling(rig->drain, 1, false);
+	assert_in_range(jump_drain_rest(rig->drain), first + 1, JUMP_SAMPLED_NS);
+	rig_thread(rig, 0);
+	rig_drain(rig);
+	rig->drain->longer_ticks = UINT64_MAX;
+	assert_int_equal(rest_after(rig, 0, &time, RIG_UNITS / 4, 16), 15 * 16);
+	/* Another interval changes nothing of that. */
+	jump_drain_sampling(rig->drain, 2, false);
+	assert_int_equal(jump_drain_rest(rig->drain), 15 * 16);
+}
+
 /* What threads have waited in the steps before: of the one that waited most. */
 static void test_waited(void **state)
 {
@@ -329,6 +346,56 @@ static void test_waited(void **state)
 	assert_int_equal(jump_drain_waited(rig->drain, ++step), 0);
 }
 
+/* What was waited up to a moment is forgotten, and what comes after it is not. */
+static void test_forgiven(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t step = 100;
+
+	rig_thread(rig, 0);
+	rig_thread(rig, 1);
+	rig_round(rig);
+	rig_slot(rig, 0)->waited_room += 30;
+	assert_int_equal(jump_drain_waited(rig->drain, ++step), 30);
+	rig_slot(rig, 1)->waited_room += 50;
+	jump_drain_forgive(rig->drain);
+	assert_int_equal(jump_drain_waited(rig->drain, step), 0);
+	assert_int_equal(jump_drain_waited(rig->drain, ++step), 0);
+	rig_slot(rig, 1)->waited_room += 7;
+	assert_int_equal(jump_drain_waited(rig->drain, ++step), 7);
+}
+
+/* What threads ask for is told from what they record, and few records from many. */
+static void test_asked(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_ring_control *control = jump_control(rig->drain->shared);
+	uint32_t *const counts[] = {&control->asks, &control->loader_changes, &control->child_count};
+	uint64_t asked, counted;
+
+	rig_thread(rig, 0);
+	rig_drain(rig);
+	asked = jump_drain_asked(rig->drain);
+	counted = jump_drain_counted(rig->drain);
+	alloc_at(rig, 0, 1000);
+	rig_drain(rig);
+	assert_true(jump_drain_trickles(rig->drain));
+	for (uint64_t i = 0; i <= RIG_UNITS / 64; i++)
+		alloc_at(rig, 0, 2000 + i);
+	rig_round(rig);
+	assert_false(jump_drain_trickles(rig->drain));
+	assert_int_equal(jump_drain_asked(rig->drain), asked);
+	assert_true(jump_drain_counted(rig->drain) != counted);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		asked = jump_drain_asked(rig->drain);
+		++*counts[i];
+		assert_true(jump_drain_asked(rig->drain) != asked);
+	}
+	asked = jump_drain_asked(rig->drain);
+	rig_slot(rig, 0)->exec = 5;
+	assert_true(jump_drain_asked(rig->drain) != asked);
+}
+
 UNIT_GROUP(jump_drain)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +407,9 @@ UNIT_GROUP(jump_drain)
 		cmocka_unit_test_setup_teardown(test_over_full, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_finish_skips, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_end, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rest_sampled, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_forgiven, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_asked, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_wrap, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_sink_fails, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_publishes, rig_setup, rig_teardown),

@@ -50,7 +50,7 @@ void shared_create(struct shared *shared, const struct shared_plan *plan)
 	control.memos = take(&end, (uint64_t)plan->rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	control.stacks = take(&end, plan->stacks * sizeof(struct mw_ring_stack_entry));
 	control.known = take(&end, plan->known * sizeof(uint32_t));
-	shared->filter = take(&end, MW_RING_FILTER);
+	shared->filter = take(&end, MW_RING_FILTER_SIZE);
 	control.cache = take(&end, plan->cache * sizeof(struct mw_ring_cached_row));
 	control.dictionary = take(&end, plan->dictionary * sizeof(uint64_t));
 	control.learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));

@@ -17,7 +17,7 @@ struct shared {
 	size_t size;
 	struct shared_plan plan;
 	uint64_t index, rows; /* offsets: room for one index and its rows */
-	uint64_t filter;      /* … of MW_RING_FILTER bytes */
+	uint64_t filter;      /* … of MW_RING_FILTER_SIZE bytes */
 };
 
 #define SHARED_DEFAULT                                                                                                 \

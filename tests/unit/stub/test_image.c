@@ -275,6 +275,64 @@ static void test_fast_path_samples(void **state)
 	assert_false(shared_next(&shared, slot, &record));
 }
 
+/* A free goes by the byte of the filter's piece first; only what is counted in both is looked up. */
+static void test_fast_path_filter(void **state)
+{
+	const struct mw_stub_hook hook = {.original = (uint64_t)(uintptr_t)give_block,
+					  .role = 4,
+					  .flags = MW_STUB_IS_HEAP,
+					  .pointer = 0,
+					  .count = NO};
+	void (*release)(uint64_t) =
+		(void (*)(uint64_t))(uintptr_t)image_trampoline_to(image, 1, &hook, mw_stub_header()->enter_free);
+	uint8_t *filter = (uint8_t *)shared.control + shared.filter;
+	const uint64_t block = 0x7f0000001230, in_piece = block + 0x10, elsewhere = block + 0x100000;
+	struct mw_ring_slot *slot = own_slot();
+	uint64_t entries;
+
+	(void)state;
+	if (!image_use_rdfsbase(image))
+		skip();
+	shared.control->sampling = mw_ring_sampling(4096, 3);
+	image_guard(image, MW_STUB_GUARD_SAMPLING);
+	mw_ring_filter_count(filter, block, 1, 0);
+	entries = slot->entries;
+	release(in_piece);
+	release(elsewhere);
+	assert_int_equal(slot->entries, entries);
+	/* Counted, and one that nobody knows: it is looked up. */
+	filter[mw_ring_filter_place(block)] = 255;
+	release(block);
+	assert_int_equal(slot->entries, entries + 1);
+	filter[mw_ring_filter_place(block)] = 1;
+	mw_ring_filter_count(filter, block, -1, 0);
+	for (uint32_t i = 0; i < MW_RING_FILTER_SIZE; i++)
+		assert_int_equal(filter[i], 0);
+	filter[mw_ring_filter_place(block)] = 255;
+	release(block);
+	assert_int_equal(slot->entries, entries + 1);
+	filter[mw_ring_filter_place(block)] = 0;
+}
+
+/* What does not fit a piece's count leaves it as it is for ever: no block in it is missed. */
+static void test_filter_pieces(void **state)
+{
+	uint8_t *filter = (uint8_t *)shared.control + shared.filter, *piece = filter + MW_RING_FILTER;
+
+	(void)state;
+	for (uint64_t i = 0; i < 300; i++)
+		mw_ring_filter_count(filter, i % 100 << 4, 1, 0);
+	assert_int_equal(filter[0], 3);
+	assert_int_equal(piece[0], 255);
+	for (uint64_t i = 0; i < 300; i++)
+		mw_ring_filter_count(filter, i % 100 << 4, -1, 0);
+	assert_int_equal(filter[0], 0);
+	assert_int_equal(piece[0], 255);
+	mw_ring_filter_count(filter, UINT64_C(1) << 12, 1, 1);
+	assert_int_equal(piece[2], 255);
+	memset(filter, 0, MW_RING_FILTER_SIZE);
+}
+
 /* As many as are to be, of blocks that are smaller than the interval and larger. */
 static void test_fast_path_share(void **state)
 {
@@ -466,8 +524,16 @@ UNIT_GROUP(image)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_header),          T(test_registers), T(test_fast_paths), T(test_fast_path_samples),
-		T(test_fast_path_share), T(test_find_fde),  T(test_fork),       T(test_signals),
+		T(test_header),
+		T(test_registers),
+		T(test_fast_paths),
+		T(test_fast_path_samples),
+		T(test_fast_path_filter),
+		T(test_filter_pieces),
+		T(test_fast_path_share),
+		T(test_find_fde),
+		T(test_fork),
+		T(test_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
