@@ -163,7 +163,7 @@ struct mw_track {
 	uint64_t missed;
 	bool settling; /* the window is over: figures stay as they are */
 	bool alone;    /* there is to be no counter */
-	/* From so many bytes of what is kept events are taken in steps, and from so many events at a time with a counter. */
+	/* From so many bytes that are kept events are taken in steps, and from so many events at a time with a counter. */
 	size_t steps_from, counter_from;
 	bool has_stackless[MW_KIND_COUNT]; /* there is a stack for what has none (mw_account_stack()) */
 	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */

@@ -332,9 +332,9 @@ static struct mw_error *find_blocks(struct mw_track *track, const struct mw_even
 }
 
 /* First find blocks, then count, many of them at a time. */
-static struct mw_error *take_in_steps(struct mw_track *track, const struct mw_event *events, size_t count)
+static struct mw_error *take_in_steps(struct mw_track *track, struct mw_counter *counter, const struct mw_event *events,
+				      size_t count)
 {
-	struct mw_counter *counter = mw_counter_of(track, count);
 	struct mw_error *err = NULL;
 	uint64_t now_ns = track->now_ns;
 	struct mw_steps own;
@@ -367,22 +367,30 @@ static struct mw_error *take_in_steps(struct mw_track *track, const struct mw_ev
 
 #define IN_STEPS (1u << 20) /* bytes: about what a processor's own cache holds */
 
-static bool is_large(const struct mw_track *track)
+/* Are so many events to be taken in steps? Blocks are fetched ahead in any case: where only they are many, steps are quicker
+ * with a counter alone. */
+static bool wants_steps(struct mw_track *track, size_t count, struct mw_counter **counter)
 {
 	/* By hashes: all shards are of about one size. */
-	return (size_t)track->heap.shards[0].capacity * MW_BLOCK_SHARDS * sizeof(struct mw_block_slot) +
-		       track->stacks.records.used * sizeof(struct mw_stack_record) >
-	       track->steps_from;
+	size_t blocks = (size_t)track->heap.shards[0].capacity * MW_BLOCK_SHARDS * sizeof(struct mw_block_slot);
+	size_t stacks = track->stacks.records.used * sizeof(struct mw_stack_record);
+
+	*counter = NULL;
+	if (count <= AHEAD || blocks + stacks <= track->steps_from || track->sampling || track->settling)
+		return false;
+	*counter = mw_counter_of(track, count);
+	return *counter || stacks > track->steps_from;
 }
 
 static struct mw_error *take_events(void *context, const struct mw_event *events, size_t count)
 {
 	struct mw_track *track = context;
+	struct mw_counter *counter;
 
 	for (size_t i = 0; i < count && i < AHEAD; i++)
 		prefetch(track, &events[i]);
-	if (count > AHEAD && is_large(track) && !track->sampling && !track->settling)
-		return take_in_steps(track, events, count);
+	if (wants_steps(track, count, &counter))
+		return take_in_steps(track, counter, events, count);
 	for (size_t i = 0; i < count; i++) {
 		if (count - i > AHEAD)
 			prefetch(track, &events[i + AHEAD]);
