@@ -264,6 +264,20 @@ void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t e
 		       end_ns, out);
 }
 
+void mw_track_stack_left(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out)
+{
+	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, id)->tally;
+	double each = (double)tally->impacting.bytes / (double)tally->impacting.count;
+
+	if (!tally->transient.count) {
+		mw_track_stack_births(track, id, end_ns, out);
+		return;
+	}
+	mw_track_stack_series(track, id, end_ns, out);
+	for (uint32_t i = 0; i < out->count; i++)
+		out->bytes[i] = (float)((double)out->bytes[i] / each);
+}
+
 bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,
 			 struct mw_track_class_flow *out)
 {

@@ -372,9 +372,9 @@ struct mw_error *mw_replaced_look_for_new(struct mw_track *track, struct mw_rece
 #define LIKE   0.5   /* of logarithms of sizes and counts */
 #define CLEAR  0.3   /* so much the second must be further off */
 #define ENOUGH 0.85  /* of blocks, to be as many */
-#define MORE   0.02  /* of those that go: come, at most … */
-#define FEW    3.0   /* … or so many blocks … */
-#define LESS   0.125 /* … and as much less */
+#define SAMPLE 256u  /* blocks whose sizes are known: enough of any number */
+#define OFF    0.125 /* of those that go: come more or less, at most … */
+#define FEW    3.0   /* … or so many blocks */
 
 /* Are both calls of one function; `alone`: with nothing but an allocator's or a library's own functions below it on one side? */
 static bool meet(const struct mw_track *track, uint32_t a, uint32_t b, bool alone)
@@ -426,21 +426,36 @@ static const struct mw_replaced *gone_of(const struct mw_track *track, uint32_t 
 struct kin {
 	const struct mw_track *track;
 	uint32_t freeing[KIN], count;
-	double *left; /* by stack: outstanding blocks that took the place of none that is known */
-	uint32_t *owner;
+	double *left;               /* by stack: outstanding blocks that took the place of none that is known */
+	struct mw_track_kin *found; /* by freeing stack */
 };
 
-/* How far the mean sizes of blocks are from each other, by their logarithm: 0 where they are not known. */
-static double sizes_apart(const struct kin *kin, uint32_t stack, uint32_t freeing)
+static struct mw_amount outstanding_of(const struct mw_track *track, uint32_t stack)
 {
-	const struct mw_tally *tally = &mw_stack_table_at(&kin->track->stacks, stack)->tally;
-	const struct mw_replaced *gone = gone_of(kin->track, freeing);
-	double known = (double)(gone->older_count - gone->unknown);
+	struct mw_amount none = {0};
 
-	if (known * 2 < (double)gone->older_count)
+	return stack == MW_STACK_NONE ? none : mw_stack_table_at(&track->stacks, stack)->tally.impacting;
+}
+
+static bool are_sizes_known(const struct mw_replaced *gone)
+{
+	uint64_t known = gone->older_count - gone->unknown;
+
+	return known * 2 >= gone->older_count || known >= SAMPLE;
+}
+
+/* How far the mean sizes of blocks are from each other, by their logarithm: 0 where they are not known. Those that came are of one
+ * stack, or of two (`other`; MW_STACK_NONE: of one). */
+static double sizes_apart(const struct kin *kin, uint32_t stack, uint32_t other, uint32_t freeing)
+{
+	const struct mw_replaced *gone = gone_of(kin->track, freeing);
+	struct mw_amount came = outstanding_of(kin->track, stack);
+
+	if (!are_sizes_known(gone))
 		return 0;
-	return fabs(log(((double)tally->impacting.bytes / (double)tally->impacting.count + 8) /
-			((double)gone->older_bytes / known)));
+	mw_amount_add(&came, outstanding_of(kin->track, other));
+	return fabs(log(((double)came.bytes / (double)came.count + 8) /
+			((double)gone->older_bytes / (double)(gone->older_count - gone->unknown))));
 }
 
 /* What stacks of that function free that has no owner yet. */
@@ -449,7 +464,7 @@ static double all_gone(const struct kin *kin, uint32_t freeing)
 	double sum = 0;
 
 	for (uint32_t i = 0; i < kin->count; i++)
-		if (kin->owner[kin->freeing[i]] == MW_STACK_NONE &&
+		if (kin->found[kin->freeing[i]].owner == MW_STACK_NONE &&
 		    (kin->freeing[i] == freeing || meet(kin->track, kin->freeing[i], freeing, true)))
 			sum += (double)gone_of(kin->track, kin->freeing[i])->older_count;
 	return sum;
@@ -470,7 +485,7 @@ static void find_owner(struct kin *kin, uint32_t freeing)
 
 		if (kin->left[i] <= 0)
 			continue;
-		apart = sizes_apart(kin, i, freeing);
+		apart = sizes_apart(kin, i, MW_STACK_NONE, freeing);
 		if (apart >= LIKE || !meet(kin->track, i, freeing, true))
 			continue;
 		all += kin->left[i];
@@ -487,38 +502,116 @@ static void find_owner(struct kin *kin, uint32_t freeing)
 	}
 	if (best >= LIKE || second < best + CLEAR)
 		found = all * ENOUGH <= all_gone(kin, freeing) ? like : MW_STACK_NONE;
-	kin->owner[freeing] = found;
+	kin->found[freeing].owner = found;
 	if (found != MW_STACK_NONE)
 		kin->left[found] -= count;
 }
 
 /*
- * Do as many blocks of the stack come as go, at any moment? More that go are less dangerous: a limit of memory is reached by
- * other blocks as well.
+ * Do about as many blocks come as go, at any moment, of one stack or of two together (MW_STACK_NONE: of one)? A few may be
+ * forgotten, and a limit of memory may be reached by other blocks as well.
  */
-static bool goes_with(const struct mw_track *track, uint32_t stack, uint32_t freeing)
+static bool goes_with(const struct mw_track *track, uint32_t stack, uint32_t other, uint32_t freeing)
 {
-	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, stack)->tally;
-	double count = (double)gone_of(track, freeing)->older_count, each = 1;
+	double count = (double)gone_of(track, freeing)->older_count, off = fmax(OFF * count, FEW);
+	double all = (double)(outstanding_of(track, stack).count + outstanding_of(track, other).count);
+	struct mw_track_series came, more = {0};
 	struct mw_track_replaced gone;
-	struct mw_track_series came;
 
-	if (fabs((double)tally->impacting.count - count) > LESS * count)
+	if (fabs(all - count) > OFF * count)
 		return false;
-	if (tally->transient.count) {
-		each = (double)tally->impacting.bytes / (double)tally->impacting.count;
-		mw_track_stack_series(track, stack, track->now_ns, &came);
-	} else {
-		mw_track_stack_births(track, stack, track->now_ns, &came);
-	}
+	mw_track_stack_left(track, stack, track->now_ns, &came);
+	if (other != MW_STACK_NONE)
+		mw_track_stack_left(track, other, track->now_ns, &more);
 	mw_track_stack_replaced(track, freeing, track->now_ns, &gone);
-	for (uint32_t i = 0; i < came.count && i < gone.series.count; i++) {
-		double more = (double)came.bytes[i] / each - (double)gone.series.bytes[i];
-
-		if (more > fmax(MORE * count, FEW) || -more > LESS * count)
+	for (uint32_t i = 0; i < came.count && i < gone.series.count; i++)
+		if (fabs((double)came.bytes[i] + (double)more.bytes[i] - (double)gone.series.bytes[i]) > off)
 			return false;
-	}
 	return true;
+}
+
+/*
+ * One part of the entries is allocated by either of two stacks: together they have as many blocks as `like`, another part, and
+ * no other two have.
+ */
+static bool find_two(const struct kin *kin, uint32_t like, uint32_t freeing, uint32_t two[2])
+{
+	double count = (double)outstanding_of(kin->track, like).count;
+	uint32_t stacks[KIN], stack_count = 0, found = 0;
+
+	for (uint32_t i = 0; i < kin->track->stacks.records.used; i++) {
+		double own = kin->left[i];
+
+		if (own <= OFF * count || own >= (1 - OFF) * count || !meet(kin->track, i, freeing, false))
+			continue;
+		if (stack_count == KIN)
+			return false;
+		stacks[stack_count++] = i;
+	}
+	for (uint32_t i = 0; i < stack_count; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			double both = kin->left[stacks[i]] + kin->left[stacks[j]];
+
+			if (fabs(both - count) > OFF * count || !goes_with(kin->track, stacks[i], stacks[j], freeing))
+				continue;
+			if (found++)
+				return false;
+			two[0] = stacks[i];
+			two[1] = stacks[j];
+		}
+	return found == 1;
+}
+
+/* Parts of entries: stacks that allocate them. Of one that two allocate, `other` is the second. */
+struct parts {
+	uint32_t stacks[KIN + 1], others[KIN + 1], count;
+};
+
+static double part_apart(const struct kin *kin, const struct parts *parts, uint32_t i, uint32_t freeing)
+{
+	return sizes_apart(kin, parts->stacks[i], parts->others[i], freeing);
+}
+
+/* The part that has the sizes of what went owns it. */
+static void take_nearest(struct kin *kin, struct parts *parts, uint32_t freeing)
+{
+	uint32_t best = 0, stack, other;
+
+	for (uint32_t i = 1; i < parts->count; i++)
+		if (part_apart(kin, parts, i, freeing) < part_apart(kin, parts, best, freeing))
+			best = i;
+	if (!parts->count || part_apart(kin, parts, best, freeing) >= LIKE)
+		return;
+	stack = parts->stacks[best];
+	other = parts->others[best];
+	kin->found[freeing].owner = stack;
+	kin->left[stack] = 0;
+	kin->found[freeing].other = other;
+	if (other != MW_STACK_NONE)
+		kin->left[other] = 0;
+	parts->count--;
+	parts->stacks[best] = parts->stacks[parts->count];
+	parts->others[best] = parts->others[parts->count];
+}
+
+/* Of which part are fewest left over, of what came less what went? */
+static void find_fewest(struct kin *kin, const uint32_t *gone, uint32_t count)
+{
+	uint32_t fewest = MW_STACK_NONE;
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_track_kin *found = &kin->found[gone[i]];
+		double over = (double)outstanding_of(kin->track, found->owner).count -
+			      (double)gone_of(kin->track, gone[i])->older_count;
+
+		if (found->owner == MW_STACK_NONE || found->other != MW_STACK_NONE || over >= least)
+			continue;
+		least = over;
+		fewest = gone[i];
+	}
+	for (uint32_t i = 0; i < count; i++)
+		kin->found[gone[i]].fewest = fewest;
 }
 
 /*
@@ -527,40 +620,47 @@ static bool goes_with(const struct mw_track *track, uint32_t stack, uint32_t fre
  */
 static void find_owners_of_entries(struct kin *kin, uint32_t freeing)
 {
-	uint32_t gone[KIN], came[KIN], gone_count = 0, came_count = 0;
+	struct parts came = {.count = 0};
+	uint32_t gone[KIN], gone_count = 0, two[2];
+	bool all_found;
 
-	for (uint32_t i = 0; i < kin->track->stacks.records.used && came_count < KIN; i++)
-		if (kin->left[i] > 0 && goes_with(kin->track, i, freeing) && meet(kin->track, i, freeing, false))
-			came[came_count++] = i;
-	for (uint32_t i = 0; i < kin->count && came_count; i++)
-		if (kin->owner[kin->freeing[i]] == MW_STACK_NONE && goes_with(kin->track, came[0], kin->freeing[i]) &&
+	for (uint32_t i = 0; i < kin->track->stacks.records.used && came.count < KIN; i++)
+		if (kin->left[i] > 0 && goes_with(kin->track, i, MW_STACK_NONE, freeing) &&
+		    meet(kin->track, i, freeing, false)) {
+			came.stacks[came.count] = i;
+			came.others[came.count++] = MW_STACK_NONE;
+		}
+	for (uint32_t i = 0; i < kin->count && came.count; i++)
+		if (kin->found[kin->freeing[i]].owner == MW_STACK_NONE &&
+		    goes_with(kin->track, came.stacks[0], MW_STACK_NONE, kin->freeing[i]) &&
 		    (kin->freeing[i] == freeing || meet(kin->track, kin->freeing[i], freeing, false)))
 			gone[gone_count++] = kin->freeing[i];
-	if (gone_count < 2 || gone_count != came_count)
-		return;
-	for (uint32_t i = 0; i < gone_count; i++) {
-		uint32_t best = 0;
-
-		for (uint32_t j = 1; j < came_count; j++)
-			if (sizes_apart(kin, came[j], gone[i]) < sizes_apart(kin, came[best], gone[i]))
-				best = j;
-		if (sizes_apart(kin, came[best], gone[i]) >= LIKE)
-			continue;
-		kin->owner[gone[i]] = came[best];
-		kin->left[came[best]] = 0;
-		came[best] = came[--came_count];
+	if (gone_count == came.count + 1 && find_two(kin, came.stacks[0], freeing, two)) {
+		came.stacks[came.count] = two[0];
+		came.others[came.count++] = two[1];
 	}
+	if (gone_count < 2 || came.count < 2 || gone_count < came.count)
+		return;
+	/* What may be of any size comes last. Where it is not found who allocates each part, it can be anybody's. */
+	all_found = gone_count == came.count;
+	for (uint32_t i = 0; i < gone_count; i++)
+		if (are_sizes_known(gone_of(kin->track, gone[i])))
+			take_nearest(kin, &came, gone[i]);
+	for (uint32_t i = 0; i < gone_count && all_found; i++)
+		if (!are_sizes_known(gone_of(kin->track, gone[i])))
+			take_nearest(kin, &came, gone[i]);
+	find_fewest(kin, gone, gone_count);
 }
 
-struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
+struct mw_error *mw_track_find_kin(const struct mw_track *track, struct mw_track_kin **out)
 {
 	uint32_t count = track->stacks.records.used;
 	MW_FREE double *left = calloc((size_t)count + 1, sizeof(*left));
 	struct kin kin = {.track = track, .left = left};
 
-	kin.owner = malloc(((size_t)count + 1) * sizeof(**out));
-	if (!kin.owner || !left) {
-		free(kin.owner);
+	kin.found = malloc(((size_t)count + 1) * sizeof(**out));
+	if (!kin.found || !left) {
+		free(kin.found);
 		return mw_error_nomem();
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -570,7 +670,7 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 
 		left[i] = mw_stack_table_kind(&track->stacks, i) == MW_KIND_HEAP ? (double)record->tally.impacting.count
 										 : 0;
-		kin.owner[i] = MW_STACK_NONE;
+		kin.found[i] = (struct mw_track_kin){MW_STACK_NONE, MW_STACK_NONE, MW_STACK_NONE};
 		if (!gone || gone->older_count < 3)
 			continue;
 		at = kin.count < KIN ? kin.count++ : KIN;
@@ -583,8 +683,8 @@ struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
 	for (uint32_t i = 0; i < kin.count; i++)
 		find_owner(&kin, kin.freeing[i]);
 	for (uint32_t i = 0; i < kin.count; i++)
-		if (kin.owner[kin.freeing[i]] == MW_STACK_NONE)
+		if (kin.found[kin.freeing[i]].owner == MW_STACK_NONE)
 			find_owners_of_entries(&kin, kin.freeing[i]);
-	*out = kin.owner;
+	*out = kin.found;
 	return NULL;
 }

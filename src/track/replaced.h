@@ -12,7 +12,9 @@
  * - the freed block was allocated in the window by the same stack.
  * What a function frees of older blocks again and again where it allocates is its own: mw_track_find_kin tells whose, by the
  * stacks of both calls, whatever comes between them. So are entries of several blocks which one function puts and another
- * evicts: at any moment as many blocks have come as gone, and as many calls allocate them as free them.
+ * evicts: at any moment about as many blocks have come as gone, and as many calls allocate them as free them. One part of the
+ * entries can be allocated by either of two calls (a value that is shortened, or not), which together allocate as many blocks as
+ * another part has: they share what goes.
  * Each new block takes the place of one other at most. Where blocks of several stacks could have taken a place the
  * choice is ambiguous, and counted as such.
  */

@@ -124,6 +124,10 @@ void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t e
 /* How many blocks of the stack have been allocated, over time. */
 void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out);
 
+/* How many of them are outstanding, over time. Where some were freed it is estimated by the mean size of what is outstanding at
+ * the end, which is not nothing. */
+void mw_track_stack_left(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out);
+
 /* What new blocks of a stack took the place of (replaced.h). Where they took none (`count` is 0), as its calls only free: what
  * these freed of older blocks, `older` with the bytes of those whose size is known, and `series` of older.count. */
 struct mw_track_replaced {
@@ -135,9 +139,15 @@ struct mw_track_replaced {
 };
 /* False where they took no place. */
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out);
-/* For each stack whose calls freed blocks from before the window: the stack that allocates such blocks in the same function, or
- * for the same entries (replaced.h), or MW_STACK_NONE where that is not clear. The caller frees it. Errors: MEMORY. */
-struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out) MW_MUST_CHECK;
+/* Whose blocks from before the window the calls of a stack freed (replaced.h); MW_STACK_NONE: not clear, or none. */
+struct mw_track_kin {
+	uint32_t owner; /* allocates such blocks in the same function, or for the same entries */
+	uint32_t other; /* the same: allocates some of them, which owner does not */
+	uint32_t
+		fewest; /* of entries: whose calls freed the part of which fewest are left over, of what came less what went */
+};
+/* By stack. The caller frees it. Errors: MEMORY. */
+struct mw_error *mw_track_find_kin(const struct mw_track *track, struct mw_track_kin **out) MW_MUST_CHECK;
 /* Usable bytes of heap blocks of a class of sizes (mw_size_class() in replaced.h) that have been allocated and freed, over
  * time; of class 0, whose sizes are not known, blocks. */
 struct mw_track_class_flow {

@@ -193,6 +193,29 @@ bool mw_course_is_in_step(const struct mw_course *course)
 	return high - low <= 2 * course->block || strays * 4 <= births * course->block * course->block;
 }
 
+/* The level at a step less what was replaced of older blocks. */
+static double less_replaced(const struct mw_verdict_input *in, bool by_count, int i)
+{
+	double level = by_count ? (double)in->births.bytes[i] * (double)in->size.bytes / (double)in->size.count
+				: (double)in->level.bytes[i];
+
+	return i < (int)in->replaced.series.count ? level - (double)in->replaced.series.bytes[i] : level;
+}
+
+/* Is it known by number that about as many older blocks went as came, at any moment, of hundreds? */
+static bool is_made_up(const struct mw_verdict_input *in, bool by_count)
+{
+	double most = MADE_UP * (double)in->impacting.bytes + in->either;
+
+	if (!in->by_count || (double)in->impacting.count * RARE < 4 || !mw_course_is_replaced_known(in) ||
+	    mw_course_is_container(in))
+		return false;
+	for (int i = 0; i < (int)in->level.count; i++)
+		if (fabs(less_replaced(in, by_count, i)) > most)
+			return false;
+	return true;
+}
+
 static void find_levels(struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
@@ -203,16 +226,18 @@ static void find_levels(struct mw_course *course)
 	course->steps = (int)in->level.count;
 	late = course->steps - course->steps / 2;
 	course->step = (double)in->level.step_ns / 1e9;
-	course->inclusive = owns_sizes(in);
-	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
 	/* Where nearly nothing was freed, by number as well. */
-	by_count = in->by_count && in->transient.count * 64 <= in->size.count && !course->inclusive;
+	by_count = in->by_count && in->transient.count * 64 <= in->size.count;
+	course->made_up = is_made_up(in, by_count);
+	course->inclusive = owns_sizes(in) && !course->made_up;
+	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
 	for (int i = 0; i < course->steps; i++) {
-		course->net[i] = by_count ? (double)in->births.bytes[i] * course->block : (double)in->level.bytes[i];
 		if (course->inclusive)
-			course->net[i] -= in->sizes.older[i] / mw_course_usable_share(in);
-		else if (mw_course_is_replaced_known(in) && i < (int)in->replaced.series.count)
-			course->net[i] -= (double)in->replaced.series.bytes[i];
+			course->net[i] = (double)in->level.bytes[i] - in->sizes.older[i] / mw_course_usable_share(in);
+		else if (mw_course_is_replaced_known(in))
+			course->net[i] = less_replaced(in, by_count, i);
+		else
+			course->net[i] = (double)in->level.bytes[i];
 		if (i >= 2) {
 			double middle = middle_of(course->net[i - 2], course->net[i - 1], course->net[i]);
 

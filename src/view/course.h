@@ -23,6 +23,8 @@
 #define LEAST_SAMPLED  0.6        /* of births that could settle, where there are not so many */
 #define CHANCE         0.02       /* that births at random leave so long a pause */
 #define RARE           0.02       /* of births: what leaks so seldom shows in nothing that has settled */
+#define RARER          0.015      /* the same, where it is clearly fewer */
+#define MADE_UP        (1.0 / 8)  /* of what came: more or less went of older blocks, at most */
 #define LONG_LIVED     (1.0 / 8)  /* of the window */
 #define WAVES          0.6        /* of the bytes that go: they go together */
 #define WAVE           (1.0 / 6)  /* of a level's range: it falls by more in a wave */
@@ -82,6 +84,7 @@ struct mw_course {
 	int settle_class;  /* of the lifetimes that settle_age is held against */
 	int settled_steps; /* births of these could have settled */
 	bool inclusive;    /* net: of the stack's blocks from before the window as well */
+	bool made_up;      /* net: by number about as many older blocks go as come, at any moment */
 	bool emptied;      /* all but nothing of what was born until the wave went then */
 	bool mortal;
 	bool outlasted; /* all that are freed get nearly as old, and some that settled are older */

@@ -36,6 +36,7 @@ struct walk {
 	float all[MW_SERIES_MAX];  /* bytes allocated, of all stacks, … */
 	float load[MW_SERIES_MAX]; /* … and of those most of whose blocks are freed */
 	double unknown;            /* blocks from before the window that were freed, and whose size is not known */
+	double owned, unowned;     /* the same: heap blocks whose owner is known by kin, and others */
 	struct mw_verdict_input *inputs; /* of the groups from `first` on */
 	struct mw_histogram *lifetimes;
 	struct mw_spreads *spreads; /* of their heap blocks, where these are sampled … */
@@ -43,7 +44,7 @@ struct walk {
 	struct size_set *sizes;     /* that their outstanding blocks have */
 	uint32_t first, count;
 	const uint32_t *group_of;
-	const uint32_t *kin;                 /* of stacks whose calls freed older blocks: whose these were */
+	const struct mw_track_kin *kin;      /* of stacks whose calls freed older blocks: whose these were */
 	const bool *has_kin;                 /* stacks whose older blocks are known by kin */
 	struct mw_report_growth *const *out; /* by group; NULL: not wanted */
 	size_t group_count;
@@ -238,27 +239,59 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 }
 
 /*
- * What the calls of a stack freed of older blocks of another. Where they are of a size, as many as come are held to be as many
- * bytes.
+ * Of what went of older blocks, which two stacks share, that of one of them: a block for each of its own, less those that are left
+ * over of both. These may be of either stack, and are counted once where both are in one group. Returns how many may be of the
+ * other one.
  */
-static void add_gone(struct walk *walk, uint32_t freeing)
+static double take_share(const struct walk *walk, uint32_t own, uint32_t other, struct mw_track_replaced *gone)
 {
-	struct mw_verdict_input *input = &walk->inputs[walk->group_of[walk->kin[freeing]] - walk->first];
-	struct mw_track_replaced gone;
-	struct mw_track_stack owner;
+	double share = walk->group_of[own] == walk->group_of[other] ? 0.5 : 1, all = (double)gone->older.count, left;
+	double most = 0;
+	struct mw_track_series own_left, other_left;
+	struct mw_track_stack own_stack, other_stack;
+
+	mw_track_stack_left(walk->track, own, walk->end_ns, &own_left);
+	mw_track_stack_left(walk->track, other, walk->end_ns, &other_left);
+	for (uint32_t i = 0; i < gone->series.count; i++) {
+		double over = (double)own_left.bytes[i] + (double)other_left.bytes[i] - (double)gone->series.bytes[i];
+
+		gone->series.bytes[i] = (float)((double)own_left.bytes[i] - share * over);
+		most = fmax(most, over);
+	}
+	mw_track_stack(walk->track, own, &own_stack);
+	mw_track_stack(walk->track, other, &other_stack);
+	left = (double)own_stack.totals.impacting.count;
+	left = fmax(left - share * (left + (double)other_stack.totals.impacting.count - all), 0);
+	gone->unknown = (uint64_t)((double)gone->unknown * left / all);
+	gone->older.count = (uint64_t)left;
+	return share < 1 ? 0 : most;
+}
+
+/*
+ * What the calls of a stack freed of older blocks of its owner, which shares them with another or not (MW_STACK_NONE). Where they
+ * are of a size, as many as come are held to be as many bytes.
+ */
+static void add_gone(struct walk *walk, struct mw_track_replaced gone, uint32_t owner, uint32_t other, double ahead)
+{
+	struct mw_verdict_input *input = &walk->inputs[walk->group_of[owner] - walk->first];
+	struct mw_track_stack stack;
 	double mean, went;
 
-	if (!mw_track_stack_replaced(walk->track, freeing, walk->end_ns, &gone))
-		return;
-	mw_track_stack(walk->track, walk->kin[freeing], &owner);
-	mean = (double)owner.totals.size.bytes / (double)owner.totals.size.count;
+	input->has_kin = true;
+	mw_track_stack(walk->track, owner, &stack);
+	mean = (double)stack.totals.impacting.bytes / (double)stack.totals.impacting.count;
 	went = (double)gone.older.bytes / (double)(gone.older.count - gone.unknown) - ROUNDING;
-	if (gone.older.count == gone.unknown || fabs(went - mean) <= LIKE * mean + ROUNDING)
+	if (other != MW_STACK_NONE) {
 		input->by_count = true;
-	else
+		input->either += mean * take_share(walk, owner, other, &gone);
+	} else if (gone.older.count == gone.unknown || fabs(went - mean) <= LIKE * mean + ROUNDING) {
+		input->by_count = true;
+	} else {
 		mean = went;
+	}
 	for (uint32_t i = 0; i < gone.series.count; i++)
 		gone.series.bytes[i] *= (float)mean;
+	input->ahead += ahead * mean;
 	input->replaced.older.count += gone.older.count;
 	input->replaced.older.bytes += (uint64_t)((double)gone.older.count * mean);
 	input->replaced.unknown += gone.unknown;
@@ -268,6 +301,55 @@ static void add_gone(struct walk *walk, uint32_t freeing)
 static bool is_wanted(const struct walk *walk, uint32_t group)
 {
 	return group != UINT32_MAX && group >= walk->first && group - walk->first < walk->count && walk->out[group];
+}
+
+/* Of a part of entries: how many more blocks are left over than of the part of which fewest are. */
+static double find_ahead(const struct walk *walk, uint32_t freeing)
+{
+	const struct mw_track_kin *kin = &walk->kin[freeing];
+	const uint32_t stacks[] = {kin->owner, kin->other, walk->kin[kin->fewest].owner};
+	double counts[3] = {0};
+	struct mw_track_replaced gone, fewest;
+
+	for (int i = 0; i < 3; i++) {
+		struct mw_track_stack stack;
+
+		if (stacks[i] == MW_STACK_NONE)
+			continue;
+		mw_track_stack(walk->track, stacks[i], &stack);
+		counts[i] = (double)stack.totals.impacting.count;
+	}
+	mw_track_stack_replaced(walk->track, freeing, walk->end_ns, &gone);
+	mw_track_stack_replaced(walk->track, kin->fewest, walk->end_ns, &fewest);
+	return counts[0] + counts[1] - (double)gone.older.count - counts[2] + (double)fewest.older.count;
+}
+
+static void count_owned(struct walk *walk)
+{
+	struct mw_track_replaced gone;
+	struct mw_track_totals totals;
+
+	mw_track_totals(walk->track, MW_KIND_HEAP, &totals);
+	for (uint32_t i = 0; i < walk->stack_count; i++)
+		if (walk->kin[i].owner != MW_STACK_NONE && mw_track_stack_replaced(walk->track, i, walk->end_ns, &gone))
+			walk->owned += (double)gone.older.count;
+	walk->unowned = (double)totals.aofi.count - walk->owned;
+}
+
+/* The same, of each stack that owns them and is wanted. */
+static void add_gone_to_owners(struct walk *walk, uint32_t freeing)
+{
+	uint32_t owner = walk->kin[freeing].owner, other = walk->kin[freeing].other;
+	struct mw_track_replaced gone;
+	double ahead;
+
+	if (owner == MW_STACK_NONE || !mw_track_stack_replaced(walk->track, freeing, walk->end_ns, &gone))
+		return;
+	ahead = walk->kin[freeing].fewest != MW_STACK_NONE ? find_ahead(walk, freeing) : 0;
+	if (is_wanted(walk, walk->group_of[owner]))
+		add_gone(walk, gone, owner, other, ahead);
+	if (other != MW_STACK_NONE && is_wanted(walk, walk->group_of[other]))
+		add_gone(walk, gone, other, owner, ahead);
 }
 
 /* Has the group of that number heap blocks that are sampled? */
@@ -312,8 +394,7 @@ static struct mw_error *judge(struct walk *walk)
 		if (is_wanted(walk, walk->group_of[i]))
 			MW_TRY(add_stack(walk, i, walk->group_of[i] - walk->first));
 	for (uint32_t i = 0; i < walk->stack_count && !walk->sampled; i++)
-		if (walk->kin[i] != MW_STACK_NONE && is_wanted(walk, walk->group_of[walk->kin[i]]))
-			add_gone(walk, i);
+		add_gone_to_owners(walk, i);
 	for (uint32_t i = 0; i < walk->count; i++) {
 		walk->inputs[i].oldest = walk->seconds;
 		walk->units[i] = unit_of(walk->inputs[i].size, mw_spreads_size(&walk->spreads[i]));
@@ -333,7 +414,9 @@ static struct mw_error *judge(struct walk *walk)
 		if (is_sampled(walk, i))
 			count_units(walk, i);
 		input->older_unknown = walk->older_unknown && is_sampled(walk, i);
-		input->sizes.known = !walk->sampled && walk->unknown * 8 <= (double)input->size.count;
+		input->sizes.known =
+			!walk->sampled && walk->unknown * 8 <= (double)input->size.count &&
+			!(walk->owned > 0 && !input->has_kin && walk->unowned * 2 < (double)input->impacting.count);
 		input->all = walk->all;
 		input->load = walk->load;
 		add_classes(walk, &walk->sizes[i], &input->sizes);
@@ -402,7 +485,8 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 			       const uint32_t *group_of, struct mw_report_growth *const *out, size_t count)
 {
 	MW_FREE struct walk *walk = calloc(1, sizeof(*walk));
-	MW_FREE uint32_t *groups = NULL, *kin = NULL;
+	MW_FREE struct mw_track_kin *kin = NULL;
+	MW_FREE uint32_t *groups = NULL;
 	MW_FREE bool *has_kin = NULL;
 	struct mw_track_series series;
 	double to = report->window.to;
@@ -427,8 +511,11 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 	if (!has_kin)
 		return mw_error_nomem();
 	for (uint32_t i = 0; i < walk->stack_count; i++)
-		if (kin[i] != MW_STACK_NONE)
-			has_kin[kin[i]] = true;
+		if (kin[i].owner != MW_STACK_NONE)
+			has_kin[kin[i].owner] = true;
+	for (uint32_t i = 0; i < walk->stack_count; i++)
+		if (kin[i].other != MW_STACK_NONE)
+			has_kin[kin[i].other] = true;
 	walk->kin = kin;
 	walk->has_kin = has_kin;
 	walk->sampled = mw_track_sampling(walk->track) != NULL;
@@ -444,6 +531,7 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
 		walk->step = (double)series.step_ns / 1e9;
 		find_load(walk);
+		count_owned(walk);
 		if (!walk->sampled)
 			find_classes(walk);
 	}

@@ -426,7 +426,7 @@ static bool is_balanced(const struct mw_course *course)
 	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
 
 	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
-	    sizes->born <= 0 || may_rise(course))
+	    sizes->born <= 0 || course->made_up || may_rise(course))
 		return false;
 	if (!course->inclusive) {
 		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
@@ -437,6 +437,39 @@ static bool is_balanced(const struct mw_course *course)
 	       (-line.slope - line.error) * half <= RISE * course->own_rise &&
 	       (line.slope - SIGMAS * line.error) * half <= some &&
 	       (whole.slope - SIGMAS * whole.error) * course->seconds <= some;
+}
+
+/* No more is left over than can be of the stack with which this one shares what goes. */
+static bool may_be_of_another(const struct mw_course *course)
+{
+	return course->in->either > 0 &&
+	       (course->whole.slope - SIGMAS * course->whole.error) * course->seconds <= course->in->either;
+}
+
+/* Of blocks for which older ones go, by number: it is likely that not even one in fifty stays. */
+static bool leaks_rarely(const struct mw_course *course)
+{
+	return course->made_up && (course->whole.slope - 2 * course->whole.error) * course->seconds <=
+					  RARE * (double)course->in->impacting.bytes;
+}
+
+/*
+ * The same, and clearly so. Parts of the same entries go together: one of which more are left over leaks. Where never one more goes
+ * than comes, those that are left over are no chance. If those that went were others', there would be more of all of these sizes.
+ */
+static bool hardly_leaks(const struct mw_course *course)
+{
+	const struct mw_verdict_input *in = course->in;
+	const struct mw_verdict_sizes *sizes = &in->sizes;
+	double bytes = (double)in->impacting.bytes;
+	struct mw_verdict_line all = {0};
+
+	if (sizes->known && sizes->born > 0)
+		all = mw_verdict_fit(sizes->net, 0, course->steps, course->step);
+	return !creeps(course) && in->ahead <= EXACT * bytes + 3 * bytes / (double)in->impacting.count &&
+	       (course->whole.slope + course->whole.error) * course->seconds <= RARER * bytes &&
+	       course->late.slope * course->seconds <= RARER * bytes &&
+	       (all.slope - 2 * all.error) * course->seconds <= FLAT_NOISE * sizes->usable;
 }
 
 static int compare_levels(const void *left, const void *right)
@@ -567,7 +600,7 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		return MW_GROWTH_TOO_SHORT;
 	if (mw_course_is_container(course->in)) {
 		verdict = mw_storage_judge(course);
-	} else if (takes_places(course) || is_replacing(course)) {
+	} else if (course->made_up ? hardly_leaks(course) : takes_places(course) || is_replacing(course)) {
 		*certain = !course->in->replaced.unknown;
 		return MW_GROWTH_STEADY_STATE;
 	} else if (is_nearly_full(course) || is_filled(course)) {
@@ -600,8 +633,11 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 		verdict = MW_GROWTH_TOO_SHORT;
 	if (verdict >= MW_GROWTH_STEADY && (waits_for_collector(course) || is_hardly_kept(course)))
 		verdict = MW_GROWTH_TOO_SHORT;
+	if (verdict >= MW_GROWTH_STEADY && (leaks_rarely(course) || may_be_of_another(course)))
+		verdict = MW_GROWTH_TOO_SHORT;
 	/* Most of what settles takes the place of older blocks. */
-	if (verdict >= MW_GROWTH_STEADY && (mw_course_replaces_older(course) || is_made_up_for(course)))
+	if (verdict >= MW_GROWTH_STEADY &&
+	    (course->made_up || mw_course_replaces_older(course) || is_made_up_for(course)))
 		verdict =
 			rises_evenly(course) && mw_course_keeps_rising(course) ? MW_GROWTH_STEADY : MW_GROWTH_TOO_SHORT;
 	*certain = is_certain(course, verdict);

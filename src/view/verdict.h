@@ -87,6 +87,14 @@
  * by what shrinks beside it. Where most of what a stack adds replaces older blocks and the rest rises, but not evenly, it is
  * too short to tell.
  *
+ * Where it is known by number which older blocks went for those of a stack (kin, track/replaced.h), for hundreds of them and about as
+ * many at any moment, that number decides, and not the sizes. It is a steady state where those that are left over are clearly fewer
+ * than a leak of one in fifty would leave, over the window with the error and over its second half, and hardly more than of another
+ * part of the same entries; where at times more go than come; and where the process has not so much more of these sizes that those
+ * that went must have been others'. It is growth only where it is likely one in fifty or more. Between these it is too short to tell,
+ * and so is what may as well be of the stack that shares what goes: a cache that is limited by bytes holds a few entries more or fewer
+ * by chance. What others are known to own makes up for nothing else.
+ *
  * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
  * settled, or of hundreds that came in its first three quarters none is left nor got older than half of it, or as many went as came and hardly any is older
  * than what was freed, and the net level does not rise over the
@@ -132,7 +140,7 @@
 /* Heap blocks of the sizes that a stack's outstanding ones have, of all stacks, in usable bytes. Nothing born: not
  * known. */
 struct mw_verdict_sizes {
-	bool known;    /* false: blocks from before the window may have gone that are not in here */
+	bool known; /* false: blocks from before the window may have gone that are not in here, or all were others' */
 	double usable; /* of the stack's outstanding blocks */
 	double born;
 	double net[MW_SERIES_MAX];   /* allocated less freed, over time: the moments of `level` */
@@ -146,7 +154,10 @@ struct mw_verdict_input {
 	struct mw_track_series level;      /* outstanding bytes */
 	struct mw_track_series births;     /* blocks allocated until then; the same moments */
 	struct mw_track_replaced replaced; /* zeroed: nothing */
+	bool has_kin;  /* whose calls freed older blocks of the stack is known (mw_track_find_kin) */
 	bool by_count; /* what `replaced` has of older blocks is their number, by the mean size of those that came */
+	double ahead;  /* bytes left over, more than of another part of the same entries */
+	double either; /* bytes that are left over of blocks for which older ones go, and may be another stack's */
 	struct mw_amount size, impacting, transient;
 	/* Outstanding blocks, but for those freed while the window settled: by the step of their birth (the last: after
 	 * the last moment), and by age. */

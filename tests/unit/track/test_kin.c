@@ -53,10 +53,11 @@ static void free_older(struct rig *rig, uint32_t stack, uint64_t bytes, unsigned
 
 static uint32_t owner_of(const struct rig *rig, uint32_t freeing)
 {
-	uint32_t *owners, owner;
+	struct mw_track_kin *owners;
+	uint32_t owner;
 
 	assert_null(mw_track_find_kin(rig->track, &owners));
-	owner = owners[freeing];
+	owner = owners[freeing].owner;
 	free(owners);
 	return owner;
 }
@@ -257,7 +258,8 @@ enum fate {
 /* Do all freeing calls have owners? */
 static bool has_owners(struct rig *rig, enum fate fate, unsigned parts, bool sizes_known)
 {
-	uint32_t put[MOST_PARTS + 1], drop[MOST_PARTS], *owners;
+	uint32_t put[MOST_PARTS + 1], drop[MOST_PARTS];
+	struct mw_track_kin *owners;
 	uint64_t bytes[MOST_PARTS + 1], now = 1000000;
 	mw_addr next = 0x10000, older = 0x90000000;
 	unsigned owned = 0, came = parts + (fate == ANOTHER);
@@ -286,11 +288,12 @@ static bool has_owners(struct rig *rig, enum fate fate, unsigned parts, bool siz
 	}
 	assert_null(mw_track_find_kin(rig->track, &owners));
 	for (unsigned i = 0; i < parts; i++)
-		owned += owners[drop[i]] != MW_STACK_NONE;
+		owned += owners[drop[i]].owner != MW_STACK_NONE;
 	/* Each has its own. */
 	for (unsigned i = 0; i < parts; i++)
 		for (unsigned j = 0; j < i; j++)
-			assert_true(owners[drop[i]] == MW_STACK_NONE || owners[drop[i]] != owners[drop[j]]);
+			assert_true(owners[drop[i]].owner == MW_STACK_NONE ||
+				    owners[drop[i]].owner != owners[drop[j]].owner);
 	free(owners);
 	return owned == parts;
 }
@@ -314,6 +317,37 @@ static void test_entries(void **state)
 		}
 }
 
+/* One part of the entries is allocated by either of two calls, which share what goes. A third that allocates beside them does not. */
+static void test_part_by_two(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t put[] = {call(rig, FUNCTION(1), 0x10, 0x20), call(rig, FUNCTION(2), 0x10, 0x20),
+			  call(rig, FUNCTION(3), 0x10, 0x20), call(rig, FUNCTION(4), 0x10, 0x20)};
+	uint32_t drop[] = {call(rig, FUNCTION(10), 0x40, 0x40), call(rig, FUNCTION(10), 0x80, 0x40)};
+	uint64_t now = 1000000;
+	mw_addr next = 0x10000, older = 0x90000000;
+	struct mw_track_kin *kin;
+
+	for (unsigned n = 0; n < PUTS; n++, next += 3 * 64, older += 2 * 64) {
+		unsigned value = n % 3 ? 1 : 2;
+
+		now += 1000000 + n % 7 * 3000000;
+		event(rig, next, 24, put[0], now++, true);
+		event(rig, next + 64, 300, put[value], now++, true);
+		if (n % 2)
+			event(rig, next + 128, 300, put[3], now++, true);
+		event(rig, older, MW_SIZE_UNKNOWN, drop[0], now++, false);
+		event(rig, older + 64, mw_replaced_usable(300), drop[1], now++, false);
+	}
+	assert_null(mw_track_find_kin(rig->track, &kin));
+	assert_int_equal(kin[drop[0]].owner, put[0]);
+	assert_int_equal(kin[drop[0]].other, MW_STACK_NONE);
+	assert_int_equal(kin[drop[1]].owner + kin[drop[1]].other, put[1] + put[2]);
+	assert_true(kin[drop[1]].owner == put[1] || kin[drop[1]].owner == put[2]);
+	assert_int_equal(kin[drop[1]].fewest, drop[0]);
+	free(kin);
+}
+
 UNIT_GROUP(kin)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +359,7 @@ UNIT_GROUP(kin)
 		cmocka_unit_test_setup_teardown(test_mixed_pages, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_pages_of_a_class, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_few_go, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_part_by_two, rig_setup, rig_teardown),
 		cmocka_unit_test(test_entries),
 	};
 
