@@ -40,8 +40,9 @@ struct mw_error *mw_class_flows_follow(struct mw_class_flows *flows, const struc
 {
 	struct mw_error *err = NULL;
 
+	/* A sum of unknown sizes may be 0 again. */
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES * MW_FLOWS; i++)
-		if (flows->sums[i])
+		if (flows->sums[i] || flows->series[i].changes)
 			err = mw_track_first_error(
 				err, mw_series_catch_up(&flows->series[i], flows->known, clock, flows->sums[i]));
 	flows->known = clock->now;
