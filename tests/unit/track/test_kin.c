@@ -171,6 +171,27 @@ static void test_sizes_by_page(void **state)
 	assert_int_equal(rig_totals(rig, MW_KIND_HEAP).aofi.bytes, 0);
 }
 
+#define MS UINT64_C(1000000)
+
+/* Blocks of unknown size of which none is left, for so long that the step of the moments doubles, and one more. */
+static void test_unknown_sizes_are_none_again(void **state)
+{
+	struct mw_track_class_flow flow;
+	struct rig *rig = *state;
+
+	rig_free(rig, 100, 0x70000100);
+	rig_alloc(rig, 3 * MS, 0x70000200, 100);
+	rig_alloc(rig, 10 * MS, 0x80000000, 8);
+	rig_alloc(rig, 100 * MS, 0x80000010, 8);
+	rig_free(rig, 101 * MS, 0x90000100);
+	rig_alloc(rig, 110 * MS, 0x80000020, 8);
+	assert_true(mw_track_class_flow(rig->track, mw_size_class(MW_SIZE_UNKNOWN), 110 * MS, &flow));
+	assert_int_equal(flow.gone.step_ns, 2 * MS);
+	assert_int_equal(flow.gone.count, 55);
+	for (uint32_t i = 0; i < flow.gone.count; i++)
+		assert_true(flow.gone.bytes[i] == (i == 0 || i >= 50));
+}
+
 /* Where an allocator puts blocks of any size next to each other, a page tells nothing, and no sizes are alike. */
 static void test_mixed_pages(void **state)
 {
@@ -356,6 +377,7 @@ UNIT_GROUP(kin)
 		cmocka_unit_test_setup_teardown(test_either_of_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_two_for_two, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_sizes_by_page, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_sizes_are_none_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_pages, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_pages_of_a_class, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_few_go, rig_setup, rig_teardown),
