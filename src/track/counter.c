@@ -27,9 +27,12 @@ struct mw_counter {
 	struct mw_steps slots[SLOTS];
 };
 
+/* At least so many slots were to be counted a moment ago. */
 static uint32_t waiting(const struct mw_counter *counter)
 {
-	return atomic_load(&counter->given) - atomic_load(&counter->counted);
+	uint32_t counted = atomic_load(&counter->counted);
+
+	return atomic_load(&counter->given) - counted;
 }
 
 static bool has_work(const struct mw_counter *counter)
@@ -92,8 +95,9 @@ static void *run(void *context)
 
 	for (;;) {
 		wait_until(counter, has_work, &counter->want_work);
-		if (!waiting(counter))
+		if (atomic_load(&counter->ends))
 			return NULL;
+		/* The other thread may have counted it meanwhile. */
 		if (!count_one(counter))
 			wait_until(counter, is_idle, &counter->want_turn);
 	}
@@ -147,6 +151,12 @@ static void drain(struct mw_counter *counter, uint32_t most)
 	while (waiting(counter) > most)
 		if (!count_one(counter))
 			wait_until(counter, is_idle, &counter->want_turn);
+}
+
+void mw_counter_drain(struct mw_counter *counter)
+{
+	if (counter)
+		drain(counter, 0);
 }
 
 struct mw_steps *mw_counter_room(struct mw_counter *counter)

@@ -19,7 +19,9 @@ void mw_counter_destroy(struct mw_counter *counter);
 struct mw_steps *mw_counter_room(struct mw_counter *counter);
 /* Give what mw_counter_room() returned last. */
 void mw_counter_give(struct mw_counter *counter);
-/* Wait until all that was given is counted. Errors: the first one of mw_steps_count(). */
+/* Wait until all that was given is counted, where there is a counter. Errors stay for mw_counter_wait(). */
+void mw_counter_drain(struct mw_counter *counter);
+/* The same. Errors: the first one of mw_steps_count(). */
 struct mw_error *mw_counter_wait(struct mw_counter *counter) MW_MUST_CHECK;
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* heap.c: events of the heap: the blocks they are about are found, then counted (state.h). */
+#include "track/counter.h"
 #include "track/state.h"
 
 /* --- counting ---------------------------------------------------------------------------------------------- */
@@ -161,13 +162,22 @@ struct mw_error *mw_steps_count(struct mw_track *track, const struct mw_steps *s
 
 /* --- finding blocks ---------------------------------------------------------------------------------------- */
 
+/* mw_account_stack() while steps may be counted: these look at stacks, which none may be added to meanwhile. */
+static inline __attribute__((always_inline)) MW_MUST_CHECK struct mw_error *stack_for(struct mw_track *track,
+										      uint32_t stack, uint32_t *out)
+{
+	if (__builtin_expect(stack == MW_STACK_NONE && !track->has_stackless[MW_KIND_HEAP], 0))
+		mw_counter_drain(track->counter);
+	return mw_account_stack(track, MW_KIND_HEAP, stack, out);
+}
+
 /* Put the block in that the event brings. One that was at its address already went: its free was missed. */
 static inline __attribute__((always_inline)) MW_MUST_CHECK struct mw_error *
 put_block(struct mw_track *track, const struct mw_event *event, uint32_t stack, struct mw_block *block,
 	  struct mw_block *old, bool *replaced)
 {
 	*block = (struct mw_block){event->addr, event->size, event->time_ns, stack, event->thread};
-	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, stack, &block->stack));
+	MW_TRY(stack_for(track, stack, &block->stack));
 	MW_TRY(mw_block_table_insert(&track->heap, block, old, replaced));
 	track->missed += *replaced;
 	return NULL;
@@ -223,7 +233,7 @@ find_free(struct mw_track *track, const struct mw_event *event, struct mw_steps 
 		add_step(steps, event, MW_STEP_FREE, &block);
 		return NULL;
 	}
-	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &block.stack));
+	MW_TRY(stack_for(track, event->stack, &block.stack));
 	add_step(steps, event, MW_STEP_FREE_OLDER, &block)->caller = event->stack;
 	return NULL;
 }
@@ -249,7 +259,7 @@ static struct mw_error *end_old(struct mw_track *track, const struct mw_event *e
 	struct mw_step *step;
 
 	if (older)
-		MW_TRY(mw_account_stack(track, MW_KIND_HEAP, stack, &old.stack));
+		MW_TRY(stack_for(track, stack, &old.stack));
 	add_step(steps, event, older ? MW_STEP_END_OLDER : MW_STEP_END, &old)->died_ns = held->time_ns;
 	if (event->addr && stack != MW_STACK_NONE && old.stack == stack) {
 		step = add_step(steps, event, MW_STEP_REPLACE, &old);
@@ -350,7 +360,7 @@ static __attribute__((noinline)) struct mw_error *take_free(struct mw_track *tra
 		return NULL;
 	if (take_block(track, event, &block))
 		return count_free(track, &block, event->thread, event->time_ns);
-	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &block.stack));
+	MW_TRY(stack_for(track, event->stack, &block.stack));
 	return count_free_older(track, &block, event->stack, event->thread, event->time_ns);
 }
 

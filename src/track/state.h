@@ -165,7 +165,8 @@ struct mw_track {
 	bool alone;    /* there is to be no counter */
 	/* From so many bytes that are kept events are taken in steps, and from so many events at a time with a counter. */
 	size_t steps_from, counter_from;
-	bool has_stackless[MW_KIND_COUNT]; /* there is a stack for what has none (mw_account_stack()) */
+	bool has_stackless
+		[MW_KIND_COUNT]; /* there is a stack for what has none (mw_account_stack()): no other comes to be */
 	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */
 	void *fate_context;
 	void (*born)(void *context, const struct mw_track_fate *block); /* NULL: nobody watches births */
@@ -274,6 +275,8 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_stack(struct mw_track *t
 		uint32_t id; /* what others write to has to lie in memory */
 
 		MW_TRY(mw_stack_table_intern(&track->stacks, &none, &id));
+		if (!track->has_stackless[kind])
+			track->has_stackless[kind] = true;
 		stack = id;
 	}
 	*out = stack;

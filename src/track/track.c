@@ -291,22 +291,13 @@ static inline __attribute__((always_inline)) void prefetch(const struct mw_track
 		mw_block_table_prefetch(&track->heap, event->addr);
 }
 
-/* Counting it might need a stack that is not there yet: stacks come to be while no step is counted. */
-static bool lacks_stack(const struct mw_track *track, const struct mw_event *event)
+/* A wrong event of mapped memory; or one for which a stack may come to be, which is while no step is counted. */
+static bool is_single(const struct mw_track *track, const struct mw_event *event)
 {
-	return event->type >= MW_EVENT_MAP && event->stack == MW_STACK_NONE &&
-	       (unsigned int)event->kind < MW_KIND_COUNT && !track->has_stackless[event->kind];
-}
-
-static struct mw_error *take_single(struct mw_track *track, const struct mw_event *event)
-{
-	uint32_t stack;
-
-	MW_TRY(take_event(track, event));
-	if (!lacks_stack(track, event))
-		return NULL;
-	track->has_stackless[event->kind] = true;
-	return mw_account_stack(track, event->kind, MW_STACK_NONE, &stack);
+	if (event->type < MW_EVENT_MAP)
+		return false;
+	return event->type > MW_EVENT_REMAP_FAIL || (event->kind != MW_KIND_VM && event->kind != MW_KIND_VM_INTERNAL) ||
+	       (event->stack == MW_STACK_NONE && !track->has_stackless[event->kind]);
 }
 
 /* Find blocks of as many events as there is room for, up to one that has to be taken by itself: `*single`. */
@@ -321,7 +312,7 @@ static struct mw_error *find_blocks(struct mw_track *track, const struct mw_even
 	for (i = 0; i < count && !err && steps->count <= MW_STEPS_MAX - MW_STEPS_EVENT; i++) {
 		if (count - i > AHEAD)
 			prefetch(track, &events[i + AHEAD]);
-		*single = !is_usual(track, &events[i], *now_ns) || lacks_stack(track, &events[i]);
+		*single = !is_usual(track, &events[i], *now_ns) || is_single(track, &events[i]);
 		if (*single)
 			break;
 		*now_ns = events[i].time_ns;
@@ -356,7 +347,7 @@ static struct mw_error *take_in_steps(struct mw_track *track, struct mw_counter 
 		}
 		if (single && !err) {
 			track->now_ns = now_ns;
-			err = take_single(track, events++);
+			err = take_event(track, events++);
 			now_ns = track->now_ns;
 			count--;
 		}

@@ -268,8 +268,8 @@ static double take_share(const struct walk *walk, uint32_t own, uint32_t other, 
 }
 
 /*
- * What the calls of a stack freed of older blocks of its owner, which shares them with another or not (MW_STACK_NONE). Where they
- * are of a size, as many as come are held to be as many bytes.
+ * Add older blocks that went to what `owner` replaced. It may share them with another stack (MW_STACK_NONE: with none); `ahead`:
+ * find_ahead(). Where they are of a size, as many as come are held to be as many bytes.
  */
 static void add_gone(struct walk *walk, struct mw_track_replaced gone, uint32_t owner, uint32_t other, double ahead)
 {
@@ -324,6 +324,7 @@ static double find_ahead(const struct walk *walk, uint32_t freeing)
 	return counts[0] + counts[1] - (double)gone.older.count - counts[2] + (double)fewest.older.count;
 }
 
+/* Of heap blocks from before the window that were freed: whose owner is known, and others. */
 static void count_owned(struct walk *walk)
 {
 	struct mw_track_replaced gone;
@@ -336,7 +337,7 @@ static void count_owned(struct walk *walk)
 	walk->unowned = (double)totals.aofi.count - walk->owned;
 }
 
-/* The same, of each stack that owns them and is wanted. */
+/* What the calls of a stack freed of older blocks goes to the stacks that own these. */
 static void add_gone_to_owners(struct walk *walk, uint32_t freeing)
 {
 	uint32_t owner = walk->kin[freeing].owner, other = walk->kin[freeing].other;

@@ -446,11 +446,22 @@ static bool may_be_of_another(const struct mw_course *course)
 	       (course->whole.slope - SIGMAS * course->whole.error) * course->seconds <= course->in->either;
 }
 
-/* Of blocks for which older ones go, by number: it is likely that not even one in fifty stays. */
+/*
+ * Bytes by which what came can be more than what went without a leak: the share of it, or what chance adds up to. Where a cache
+ * is limited by bytes, and sizes differ, the number of its entries strays by about the root of how many came.
+ */
+static double stray(const struct mw_course *course, double share, double roots)
+{
+	double bytes = (double)course->in->impacting.bytes, count = (double)course->in->impacting.count;
+
+	return fmin(share * bytes, roots * bytes / sqrt(count));
+}
+
+/* Of blocks for which older ones go, by number: it is likely that not even one in fifty stays, or that it is chance. */
 static bool leaks_rarely(const struct mw_course *course)
 {
-	return course->made_up && (course->whole.slope - 2 * course->whole.error) * course->seconds <=
-					  RARE * (double)course->in->impacting.bytes;
+	return course->made_up &&
+	       (course->whole.slope - 2 * course->whole.error) * course->seconds <= stray(course, RARE, 1.5);
 }
 
 /*
@@ -461,15 +472,15 @@ static bool hardly_leaks(const struct mw_course *course)
 {
 	const struct mw_verdict_input *in = course->in;
 	const struct mw_verdict_sizes *sizes = &in->sizes;
-	double bytes = (double)in->impacting.bytes;
+	double most = stray(course, RARER, 0.75);
 	struct mw_verdict_line all = {0};
 
 	if (sizes->known && sizes->born > 0)
 		all = mw_verdict_fit(sizes->net, 0, course->steps, course->step);
-	return !creeps(course) && in->ahead <= EXACT * bytes + 3 * bytes / (double)in->impacting.count &&
-	       (course->whole.slope + course->whole.error) * course->seconds <= RARER * bytes &&
-	       course->late.slope * course->seconds <= RARER * bytes &&
-	       (all.slope - 2 * all.error) * course->seconds <= FLAT_NOISE * sizes->usable;
+	return !creeps(course) && in->ahead <= 3 * course->block &&
+	       (course->whole.slope + course->whole.error) * course->seconds <= most &&
+	       course->late.slope * course->seconds <= most &&
+	       (all.slope - 2 * all.error) * course->seconds <= FLAT * sizes->usable;
 }
 
 static int compare_levels(const void *left, const void *right)
@@ -638,8 +649,9 @@ static enum mw_growth_verdict judge_all(const struct mw_course *course, bool *ce
 	/* Most of what settles takes the place of older blocks. */
 	if (verdict >= MW_GROWTH_STEADY &&
 	    (course->made_up || mw_course_replaces_older(course) || is_made_up_for(course)))
-		verdict =
-			rises_evenly(course) && mw_course_keeps_rising(course) ? MW_GROWTH_STEADY : MW_GROWTH_TOO_SHORT;
+		verdict = (course->made_up || rises_evenly(course)) && mw_course_keeps_rising(course)
+				  ? MW_GROWTH_STEADY
+				  : MW_GROWTH_TOO_SHORT;
 	*certain = is_certain(course, verdict);
 	return verdict;
 }

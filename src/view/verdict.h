@@ -88,12 +88,13 @@
  * too short to tell.
  *
  * Where it is known by number which older blocks went for those of a stack (kin, track/replaced.h), for hundreds of them and about as
- * many at any moment, that number decides, and not the sizes. It is a steady state where those that are left over are clearly fewer
- * than a leak of one in fifty would leave, over the window with the error and over its second half, and hardly more than of another
- * part of the same entries; where at times more go than come; and where the process has not so much more of these sizes that those
- * that went must have been others'. It is growth only where it is likely one in fifty or more. Between these it is too short to tell,
- * and so is what may as well be of the stack that shares what goes: a cache that is limited by bytes holds a few entries more or fewer
- * by chance. What others are known to own makes up for nothing else.
+ * many at any moment, that number decides, and not the sizes. A cache that is limited by bytes holds a few entries more or fewer by
+ * chance: their number strays by about the root of how many came. It is a steady state where those that are left over are clearly
+ * fewer than that, and than a leak of one in fifty would leave, over the window with the error and over its second half, and no more
+ * than of another part of the same entries; where at times more go than come; and where the process has not more of these sizes, as
+ * those that went could have been others'. It is growth only where it is likely more than chance or one in fifty leaves. Between these
+ * it is too short to tell, and so is what may as well be of the stack that shares what goes. What others are known to own makes up for
+ * nothing else.
  *
  * Plateau, churn and one-off are verdicts of no leak. They are given only where a quarter of the window's births could have
  * settled, or of hundreds that came in its first three quarters none is left nor got older than half of it, or as many went as came and hardly any is older

@@ -19,8 +19,9 @@
 #define SECONDS 5.0  /* of the window */
 #define RATE    400u /* entries a second */
 #define PUT     2000u
-#define OLDER   4096u /* entries that are there before the window */
-#define SLOTS   16384u
+#define LONG    10u            /* times the window */
+#define OLDER   (LONG * 2400u) /* entries that are there before the window */
+#define SLOTS   65536u
 
 #ifdef __SANITIZE_ADDRESS__ /* where each takes ten times as long */
 #define SEEDS 4u
@@ -62,6 +63,7 @@ struct course {
 	unsigned smaller; /* bytes: so much smaller values are evicted than come, at most */
 	int leaks;        /* one in `one_in` (0: none) is never evicted; of ENTRY all parts */
 	unsigned one_in;
+	bool is_long; /* LONG times as many come, in as much more time */
 };
 
 /* Of two recordings. */
@@ -203,6 +205,11 @@ static unsigned bytes_of(int part, unsigned value)
 	return bytes[part] ? bytes[part] : value;
 }
 
+static unsigned times(const struct course *course)
+{
+	return course->is_long ? LONG : 1;
+}
+
 static void run(const struct course *course)
 {
 	unsigned evicted = 0;
@@ -210,7 +217,7 @@ static void run(const struct course *course)
 	long room = 0;
 
 	now = 0;
-	for (unsigned i = 0; i < PUT; i++) {
+	for (unsigned i = 0; i < PUT * times(course); i++) {
 		unsigned value = LEAST_VALUE + i * 13 % VALUES;
 		bool leaks = course->one_in && i % course->one_in == course->one_in / 2;
 		double due = (double)i / RATE;
@@ -248,7 +255,7 @@ static void judge(const struct course *course, unsigned seed, enum mw_growth_ver
 	noise = seed * 7919u + 1;
 	any(2);
 	world_forget(&world);
-	world.window.length_ns = (uint64_t)(SECONDS * 1e9);
+	world.window.length_ns = (uint64_t)(SECONDS * times(course) * 1e9);
 	world.input.symbols = NULL;
 	thread = world_thread(&world, 1, "one");
 	for (unsigned i = 0; i < PARTS; i++)
@@ -325,7 +332,7 @@ static unsigned check_leak(const struct course *course)
 {
 	unsigned growing = 0;
 
-	for (unsigned seed = 0; seed < SEEDS; seed++) {
+	for (unsigned seed = 0; seed < (SEEDS + times(course) - 1) / times(course); seed++) {
 		enum mw_growth_verdict verdicts[PARTS];
 
 		judge(course, seed, verdicts);
@@ -358,6 +365,36 @@ static void test_leak_of_one_in_fifty(void **state)
 	}
 }
 
+/* Of one part clearly more are left over than of the others. */
+static void test_leak_of_one_in_a_hundred(void **state)
+{
+	(void)state;
+	for (int part = 0; part < OTHER; part++)
+		check_leak(&(struct course){.leaks = part, .one_in = 100});
+}
+
+/* The more entries come, the smaller is the share by which their number strays. */
+static void test_long_windows(void **state)
+{
+	const struct course course = {.is_long = true};
+	unsigned steady = 0;
+
+	(void)state;
+	for (unsigned seed = 0; seed < 4; seed++) {
+		enum mw_growth_verdict verdicts[PARTS];
+
+		judge(&course, seed, verdicts);
+		for (unsigned part = 0; part < OTHER; part++)
+			assert_false(grows(verdicts[part]));
+		steady += verdicts[NODE] == MW_GROWTH_STEADY_STATE;
+	}
+	assert_true(steady > 0);
+	check_leak(&(struct course){.leaks = ENTRY, .one_in = 100, .is_long = true});
+	check_leak(&(struct course){.leaks = OBJECT, .one_in = 200, .is_long = true});
+	assert_int_equal(check_leak(&(struct course){.leaks = KEY, .one_in = 33, .is_long = true}),
+			 (SEEDS + LONG - 1) / LONG);
+}
+
 /* A leak of one in ten is growth. */
 static void test_leak_of_one_in_ten(void **state)
 {
@@ -377,9 +414,14 @@ static void test_forgotten_entries(void **state)
 UNIT_GROUP(evicted)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_more_entries),       cmocka_unit_test(test_larger_entries),
-		cmocka_unit_test(test_limit_of_bytes),     cmocka_unit_test(test_leak_of_one_in_fifty),
-		cmocka_unit_test(test_leak_of_one_in_ten), cmocka_unit_test(test_forgotten_entries),
+		cmocka_unit_test(test_more_entries),
+		cmocka_unit_test(test_larger_entries),
+		cmocka_unit_test(test_limit_of_bytes),
+		cmocka_unit_test(test_leak_of_one_in_fifty),
+		cmocka_unit_test(test_leak_of_one_in_ten),
+		cmocka_unit_test(test_forgotten_entries),
+		cmocka_unit_test(test_leak_of_one_in_a_hundred),
+		cmocka_unit_test(test_long_windows),
 	};
 	int failed;
 
