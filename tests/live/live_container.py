@@ -15,16 +15,18 @@ import mwlive
 class Container(unittest.TestCase):
     def build_root(self, name):
         root = tempfile.mkdtemp(prefix='mwlive-root-')
+        # Of a name that no other test's target has.
+        inside = f'/app/{os.path.basename(root)}'
         self.addCleanup(shutil.rmtree, root, ignore_errors=True)
         program = mwlive.target_path(name)
         files = [program]
         listed = subprocess.run(['ldd', program], capture_output=True, text=True, check=False).stdout
         files += re.findall(r'(/\S+) \(0x', listed)
         for path in files:
-            inside = '/app/program' if path == program else path
-            os.makedirs(os.path.dirname(root + inside), exist_ok=True)
-            shutil.copy(os.path.realpath(path), root + inside)
-        return root
+            there = root + (inside if path == program else path)
+            os.makedirs(os.path.dirname(there), exist_ok=True)
+            shutil.copy(os.path.realpath(path), there)
+        return root, inside
 
     def check(self, name):
         unshare = ['unshare', '--mount', '--pid', '--fork', '--kill-child']
@@ -32,21 +34,21 @@ class Container(unittest.TestCase):
             unshare[1:1] = ['--user', '--map-root-user']
         if subprocess.run([*unshare, 'true'], capture_output=True, check=False).returncode != 0:
             self.skipTest('namespaces may not be made here')
-        root = self.build_root(name)
+        root, inside = self.build_root(name)
 
         def find(process):
             with open(f'/proc/{process.pid}/task/{process.pid}/children', encoding='utf-8') as f:
                 return int(f.read().split()[0])
-        target = mwlive.Target(self, name, argv=[*unshare, 'chroot', root, '/app/program', '500'], pid=find)
+        target = mwlive.Target(self, name, argv=[*unshare, 'chroot', root, inside, '500'], pid=find)
         watch = mwlive.Watch(self, target.pid)
         target.go()
         answer = target.done()
         report = watch.stop()
         mwlive.compare(self, answer, report)
         leak, = mwlive.select(report, 'simple_leak')
-        self.assertEqual(leak['frames'][0]['module'], '/app/program')
+        self.assertEqual(leak['frames'][0]['module'], inside)
         # By the path that it has there, which no process of the host's has.
-        document, _ = mwlive.memwatch(self, '-p', '/app/program', '-d', '0.1', '--engine', mwlive.config.engine, '--json', '-')
+        document, _ = mwlive.memwatch(self, '-p', inside, '-d', '0.1', '--engine', mwlive.config.engine, '--json', '-')
         self.assertEqual(json.loads(document)['target']['pid'], target.pid)
         target.finish()
 
