@@ -365,7 +365,7 @@ static void test_forgiven(void **state)
 	assert_int_equal(jump_drain_waited(rig->drain, ++step), 7);
 }
 
-/* What threads ask for is told from what they record, and few records from many. */
+/* Requests of threads are counted apart from what they record; a round sees whether there were many records. */
 static void test_asked(void **state)
 {
 	struct rig *rig = *state;
