@@ -5,22 +5,6 @@
 
 /* --- counting ---------------------------------------------------------------------------------------------- */
 
-static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct mw_block *block,
-						 uint64_t died_ns)
-{
-	mw_track_tell(track, (struct mw_track_fate){
-				     .addr = block->addr,
-				     .bytes = block->bytes,
-				     .size = block->bytes,
-				     .born_ns = block->time_ns,
-				     .died_ns = died_ns,
-				     .stack = block->stack,
-				     .thread = block->thread,
-				     .kind = MW_KIND_HEAP,
-				     .last = true,
-			     });
-}
-
 static inline struct mw_recent *recent_of(const struct mw_track *track, uint32_t thread)
 {
 	return &mw_thread_table_at(&track->threads, thread)->recent;
@@ -54,7 +38,7 @@ static inline __attribute__((always_inline)) struct mw_error *count_end(struct m
 	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
 
 	if (mw_track_is_watched(track))
-		tell(track, block, died_ns);
+		mw_track_tell_end(track, block, died_ns, (struct mw_weight){0});
 	mw_class_flows_gone(&track->flows, block->bytes, mw_account_is_older(&account));
 	return mw_account_end(track, &account, block->bytes, block->time_ns, died_ns);
 }
@@ -71,7 +55,7 @@ count_free(struct mw_track *track, const struct mw_block *block, uint32_t thread
 static struct mw_error *count_end_older(struct mw_track *track, const struct mw_block *block, uint64_t died_ns)
 {
 	if (mw_track_is_watched(track))
-		tell(track, block, died_ns);
+		mw_track_tell_end(track, block, died_ns, (struct mw_weight){0});
 	if (__builtin_expect(block->bytes == MW_SIZE_UNKNOWN, 0))
 		MW_TRY(mw_class_flows_gone_unknown(&track->flows, block->addr));
 	else

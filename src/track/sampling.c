@@ -293,19 +293,7 @@ static struct mw_error *end_block(struct mw_track *track, const struct sampled *
 	struct mw_error *err;
 
 	if (mw_track_is_watched(track))
-		mw_track_tell(track, (struct mw_track_fate){
-					     .addr = block->addr,
-					     .bytes = block->bytes,
-					     .size = block->bytes,
-					     .born_ns = block->time_ns,
-					     .died_ns = time_ns,
-					     .stack = block->stack,
-					     .thread = block->thread,
-					     .kind = MW_KIND_HEAP,
-					     .last = true,
-					     .others = weight.others,
-					     .variance = weight.variance,
-				     });
+		mw_track_tell_end(track, block, time_ns, weight);
 	if (block->thread & MW_THREAD_OLDER) {
 		mw_amount_release(&total->aofo, &total->aofi, amount.count, amount.bytes);
 		mw_amount_release(&stack->aofo, &stack->aofi, amount.count, amount.bytes);

@@ -194,6 +194,9 @@ uint64_t mw_track_since(const struct mw_track *track, uint64_t born_ns, uint32_t
 /* Tell who watches what went. `thread` has MW_THREAD_OLDER where it is so; since_ns, until_ns, block and older are
  * filled in. */
 void mw_track_tell(const struct mw_track *track, struct mw_track_fate fate);
+/* The same, of a heap block, and of how many others it stands for. */
+void mw_track_tell_end(const struct mw_track *track, const struct mw_block *block, uint64_t died_ns,
+		       struct mw_weight weight);
 /* Tell who watches births of a heap block, or a mapping, and of how many others it stands for. */
 void mw_track_tell_birth(const struct mw_track *track, const struct mw_block *block, enum mw_kind kind,
 			 struct mw_weight weight);

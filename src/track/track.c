@@ -135,6 +135,24 @@ __attribute__((cold, noinline)) void mw_track_tell(const struct mw_track *track,
 	track->fate(track->fate_context, &fate);
 }
 
+__attribute__((cold, noinline)) void mw_track_tell_end(const struct mw_track *track, const struct mw_block *block,
+						       uint64_t died_ns, struct mw_weight weight)
+{
+	mw_track_tell(track, (struct mw_track_fate){
+				     .addr = block->addr,
+				     .bytes = block->bytes,
+				     .size = block->bytes,
+				     .born_ns = block->time_ns,
+				     .died_ns = died_ns,
+				     .stack = block->stack,
+				     .thread = block->thread,
+				     .kind = MW_KIND_HEAP,
+				     .last = true,
+				     .others = weight.others,
+				     .variance = weight.variance,
+			     });
+}
+
 __attribute__((cold, noinline)) void mw_track_tell_birth(const struct mw_track *track, const struct mw_block *block,
 							 enum mw_kind kind, struct mw_weight weight)
 {
